@@ -6,7 +6,6 @@ import json
 import shlex
 import subprocess
 import sys
-import venv
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,7 +20,9 @@ from ortgpu_fix import __main__
 from ortgpu_fix.apply.after_change import distributions_afterwards
 from ortgpu_fix.apply.before_change import check_environment_owner, check_plan_allowed
 from ortgpu_fix.cli.commands.apply import allowed_by
+from ortgpu_fix.cli.commands.plan import print_plan
 from ortgpu_fix.cli.facts_files import capability_of
+from ortgpu_fix.cli.inputs import gather_inputs
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.errors import Error
@@ -395,24 +396,22 @@ def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
 
 
 def test_what_needs_the_network_is_not_promised_without_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    venv.create(tmp_path / "venv")
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    line = ["--python", str(tmp_path / "venv"), "--driver", "580.65.06", "--gpu", "8.0"]
-    line += ["--offline", "--find-links", str(wheels)]
+    line = parse(["--facts", "example", "--offline", "--find-links", str(tmp_path)])
+    there = gather_inputs(line, {})
+    plan = resolve(there.facts, there.options, there.matrix)
 
-    def promised() -> str:
-        assert __main__.main(line) == 1
-        return capsys.readouterr().out.strip().splitlines()[-1]
+    def told(target: Target | None) -> tuple[bool, bool]:
+        """Return whether the promised command is --offline, and whether all wheels are here."""
+        inputs = there._replace(target=target, elsewhere=target is None)
+        print_plan(plan, inputs, line, {"XDG_CACHE_HOME": str(tmp_path)}, "en")
+        text = capsys.readouterr().out
+        return "--offline" in text.strip().splitlines()[-1], "Nothing to download" in text
 
-    assert "--offline" not in promised()
-    __main__.main([*line, "--json"])
-    for row in json.loads(capsys.readouterr().out)["install"]:
-        with (wheels / row["file"]).open("wb") as file:
-            file.truncate(row["size"])
-    assert "--offline" in promised()
-    line[:] = ["--facts", "example", "--offline"]  # of another machine nobody knows what it has
-    assert "--offline" in promised()
+    assert told(TARGET) == (False, False)
+    for wheel in plan.install:
+        with (tmp_path / wheel.file).open("wb") as file:
+            file.truncate(wheel.size)
+    assert told(TARGET) == (True, True)
+    assert told(None) == (True, False)  # of another machine nobody knows what it has
