@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -19,6 +20,8 @@ from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.target import Installed
+from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.progress import silent
@@ -247,3 +250,28 @@ def test_the_real_library_takes_it(tmp_path: Path) -> None:
         assert ctypes.CDLL(None).syncfs(descriptor) == 0
     finally:
         os.close(descriptor)
+
+
+@pytest.mark.parametrize(("installer", "owned"), [("Poetry 2.5.1", 1), ("pip", 0)])
+def test_files_of_their_own_are_for_tools_that_write_into_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installer: str, owned: int
+) -> None:
+    made: list[object] = []
+    target: Any = SimpleNamespace(installed=[Installed("app", "1", "", installer=installer)])
+    site = SimpleNamespace(stage=tmp_path / "stage", engine_lock=tmp_path / "lock")
+    monkeypatch.setattr(Site, "of", lambda _: site)
+    monkeypatch.setattr(staging, "choose_wheels", lambda *_: ((), {}))
+    monkeypatch.setattr(staging, "_fetch", lambda *_: ())
+    monkeypatch.setattr(staging, "own_shared_files", lambda *told: made.append(told))
+    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: None)
+
+    staging.stage_wheels(
+        cast("Any", None),
+        target,
+        index=Index(IndexConfig()),
+        engine=cast("Engine", None),
+        progress=silent,
+        confirm=lambda _: None,
+    )
+
+    assert len(made) == owned

@@ -196,7 +196,7 @@ def test_words_count_in_the_line_of_the_name_and_not_where_it_supposes() -> None
     assert said("Could not load library 'cudnn64_9.dll'") == missing
     assert said("libcudnn.so.9 \nmissing") == said("libcudnn.so.9\nmissing") == []
     assert said("cudnn64_9.dll is miss\ning") == []
-    assert said("If you read this:\ncudnn64_9.dll is missing\nIf not\nx") == missing
+    assert said("If you read this\ncudnn64_9.dll is missing\nIf not\nx") == missing
     assert said("cudnn64_9.dll is missing, if nobody has it") == []
     assert said(f"{'x ' * 900}\ncudnn64_9.dll is missing, if nobody has it") == []
     assert said("If you wish, cudnn64_9.dll is missing") == []

@@ -12,12 +12,12 @@ from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 
-def said(machine: str) -> list[tuple[str, str]]:
+def said(machine: str, gpu: str = "8.0") -> list[tuple[str, str]]:
     document: dict[str, Any] = {
         "schema": 1,
         "platform": {"system": "linux", "machine": machine},
         "driver": {"version": "580.65.06", "cuda": "13.0"},
-        "gpus": [{"compute_capability": "8.0"}],
+        "gpus": [{"compute_capability": gpu}],
         "python": {"version": "3.11.2"},
         "packages": [],
     }
@@ -36,5 +36,15 @@ def test_where_no_set_works_it_is_said_why() -> None:
     assert {style for _, style in reasons} == {"dim"}
 
 
+def test_of_many_reasons_the_shortest_are_told() -> None:
+    rows = said("x86_64", gpu="3.0")
+    reasons = rows[rows.index(("No set of packages can use the GPU there", "bold red")) + 1 :]
+
+    assert len(reasons) == 2
+
+
 def test_where_one_works_no_release_is_refused() -> None:
-    assert not any("there is no wheel" in text for text, _ in said("x86_64"))
+    rows = said("x86_64")
+
+    assert not any("there is no wheel" in text for text, _ in rows)
+    assert rows[-1][0] == "Its sessions run on the CPU, or may; packages mend it"
