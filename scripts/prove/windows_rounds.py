@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import faulthandler
 import itertools
 import json
 import os
@@ -46,6 +47,8 @@ KILLS = ("at a step", "at an instant", "engine", "engine and tool")
 NONE, TWO, OPEN = "none", "two at once", "a file in use"
 PATIENCE = 2.0
 """Seconds after which no process of the engine may be alive."""
+LONGEST = 120
+"""Seconds after which an apply ends itself and says where it stood."""
 
 
 def main() -> int:
@@ -62,7 +65,8 @@ def main() -> int:
     if options.begin:
         if options.open:
             open_when_checked()
-        begin(Case(**json.loads(options.begin)), options.folder / "met", slowly=options.slowly)
+        faulthandler.dump_traceback_later(LONGEST, exit=True)
+        begin(Case(**json.loads(options.begin)), options.folder, slowly=options.slowly)
         return 0
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "wheels").mkdir(exist_ok=True)
@@ -113,15 +117,18 @@ def one_round(folder: Path, case: Case, kind: str, secrets: random.Random) -> di
     site = Site(purelib=library, platlib=library, scripts=scripts, prefix=prefix)
     there = _processes()
     words = [sys.executable, __file__, str(folder), "--begin", json.dumps(asdict(case))]
-    words += {TWO: ["--slowly"], OPEN: ["--open"]}.get(kind, [])
-    met = folder / "met"
-    met.unlink(missing_ok=True)
+    more = {TWO: ["--slowly"], OPEN: ["--open"]}.get(kind, [])
+    verifies, met = folder / "verifies", folder / "met"
+    for note in (verifies, met):
+        note.unlink(missing_ok=True)
     started = time.monotonic()
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    other = ""
+    process = subprocess.Popen(words + more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if kind == TWO:
-        _wait(process, site.state / "lock")
-        second = subprocess.run(words, capture_output=True, text=True, check=False)
+        _wait(process, verifies)
+        # Not slowly: were it let in, it would wait for itself.
+        second = subprocess.run(
+            words, capture_output=True, text=True, check=False, timeout=2 * LONGEST
+        )
         met.touch()
         other = second.stderr[-300:]
         if second.returncode == 0 or "environment-locked" not in other:
@@ -129,7 +136,7 @@ def one_round(folder: Path, case: Case, kind: str, secrets: random.Random) -> di
     told["killed"] = _kill(process, kind, site.state / "engine.lock", secrets)
     if told["killed"] and (alive := _left_after(PATIENCE, there.keys() | {process.pid})):
         problems.append(f"alive after {PATIENCE} s: {', '.join(sorted(alive.values()))}")
-    said = process.communicate(timeout=300)[0]
+    said = process.communicate(timeout=2 * LONGEST)[0]
     told |= {"seconds": round(time.monotonic() - started, 1), "exit": process.returncode}
     if kind == OPEN and b"apply-failed" not in said:
         problems.append(f"exit {process.returncode}, {said.decode(errors='replace')[-300:]}")
@@ -153,7 +160,10 @@ def one_round(folder: Path, case: Case, kind: str, secrets: random.Random) -> di
 
 
 def _wait(process: subprocess.Popen[bytes], path: Path) -> None:
+    end = time.monotonic() + 2 * LONGEST
     while process.poll() is None and not path.exists():
+        if time.monotonic() > end:
+            raise subprocess.TimeoutExpired(process.args, 2 * LONGEST)
         time.sleep(0.01)
 
 
@@ -162,7 +172,7 @@ def _kill(
 ) -> list[str]:
     """End what this kind of round ends; return the names of what was alive."""
     if kind == "at a step":
-        return ["tool"] if process.wait(300) == signal.SIGTERM else []
+        return ["tool"] if process.wait(2 * LONGEST) == signal.SIGTERM else []
     if kind == "at an instant":
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(secrets.uniform(0.3, 6.0))
@@ -182,7 +192,7 @@ def _kill(
             os.kill(chosen, signal.SIGTERM)
             killed.append(family[chosen])
     if kind == "engine":
-        process.wait(300)  # it puts back what the engine did
+        process.wait(2 * LONGEST)  # it puts back what the engine did
     return killed
 
 
@@ -196,11 +206,12 @@ def _left_after(seconds: float, others: Container[int]) -> dict[int, str]:
         time.sleep(0.01)
 
 
-def begin(case: Case, met: Path, *, slowly: bool) -> None:
-    """Apply, and end at the step of the case; `slowly`: when another run has `met` it."""
+def begin(case: Case, folder: Path, *, slowly: bool) -> None:
+    """Apply, and end at the step of the case; `slowly`: when another run has met it."""
 
     def verify() -> tuple[bool, str]:
-        while slowly and not met.exists():
+        (folder / "verifies").touch()
+        while slowly and not (folder / "met").exists():
             time.sleep(0.05)
         return True, ""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -24,6 +25,8 @@ ALSO = (
     "sessions/test_watching.py::test_what_is_said_meanwhile_is_told_and_comes_out_unchanged",
 )
 """Of the tests for every system those that begin where Windows differs."""
+NOT_STARTED = b"[WinError 1359]"
+"""Of CreateProcess: on a busy machine Wine starts no process now and then, or waits for ever."""
 ROOT = Path(__file__).resolve().parents[2]
 MISSING = None if sys.platform != "linux" else windows_python.what_is_missing()
 pytestmark = [
@@ -43,28 +46,40 @@ def test_windows(tmp_path_factory: pytest.TempPathFactory) -> None:
         python.with_name("uv.exe").write_bytes(wine.uv.read_bytes())
         library = windows_python.windows(Path(ortgpu_fix.__file__).parents[1])
         (folder / "venv 环境" / "Lib" / "site-packages" / "ours.pth").write_text(library + "\n")
-        tests = wine.run(
-            python, *("-X", "utf8", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        words: tuple[str | Path, ...] = (
+            *("-X", "utf8", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
             *("--rootdir", ROOT, "-c", ROOT / "pyproject.toml", "-m", "not online"),
             *(ROOT / "tests" / name for name in ("windows", *ALSO)),
-        )  # fmt: skip
+        )
+        tests = wine.run(python, *words)
+        if NOT_STARTED in tests.stdout:
+            tests = wine.run(python, *words)
         said = tests.stdout.decode(errors="replace")
         assert tests.returncode == 0, said[-4000:]
         assert "tests\\windows" not in "".join(re.findall("^SKIPPED.*$", said, re.MULTILINE))
-        rounds = ROOT / "scripts" / "prove" / "windows_rounds.py"
-        words: list[str | Path] = [
-            "-X",
-            "utf8",
-            rounds,
-            "--count",
-            "5",
-            "--engines",
-            "uv",
-            folder / "rounds",
-        ]
-        done = wine.run(python, *words)
-        rows = [json.loads(line) for line in done.stdout.splitlines()]
-        last = rows[-1] if rows else {}
-        assert (last.get("kills"), last.get("bad")) == (5, 0), rows or done.stderr.decode()
+        rows, error = _rounds(wine, python, folder / "rounds")
+        if "kills" not in rows[-1]:
+            windows_python.end(wine)
+            rows, error = _rounds(windows_python.make(folder), python, folder / "again")
+        last = rows[-1]
+        assert (last.get("kills"), last.get("bad")) == (5, 0), (rows, error)
     finally:
         windows_python.end(wine)
+
+
+def _rounds(
+    wine: windows_python.WindowsPython, python: Path, folder: Path
+) -> tuple[list[dict[str, object]], str]:
+    """Kill five applies; return what was told of each and of all, and what went wrong.
+
+    The last is missing where Wine started no process. An apply that hangs ends itself before, says
+    where, and counts as wrong.
+    """
+    script = ROOT / "scripts" / "prove" / "windows_rounds.py"
+    words = ("-X", "utf8", script, "--count", "5", "--engines", "uv", folder)
+    try:
+        done = wine.run(python, *words, seconds=300)
+        out, error = done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        out, error = late.output or b"", late.stderr or b""
+    return [json.loads(line) for line in out.splitlines()] or [{}], error.decode(errors="replace")
