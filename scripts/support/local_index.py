@@ -1,7 +1,7 @@
 """A package index on this machine, with faults where a test wants them.
 
 Serves the wheels of one folder, as HTML or JSON pages, from a thread. Also makes the stand-in
-wheels. `python scripts/local_index.py FOLDER` serves FOLDER until Ctrl-C.
+wheels.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import ssl
-import sys
 import threading
 import time
 import zipfile
@@ -304,14 +303,3 @@ def _bytes(text: str | bytes) -> bytes:
 def _hash(data: bytes) -> str:
     digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     return f"sha256={digest}"
-
-
-def main() -> None:
-    """Serve a folder until Ctrl-C."""
-    with LocalIndex(Path(sys.argv[1])) as index:
-        print(index.url)
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,15 +5,12 @@ The shape is that of https://download.pytorch.org/whl/cu128/torch/ as its genera
 project below the name of the variant, links from the root of the host or to another host, names
 with `%2B` for the `+` of the local version, the hash as a fragment (not on nightly pages), and a
 mirror of NVIDIA's packages beside torch.
-
-    python scripts/torch_index.py FOLDER    serve FOLDER, made here, until Ctrl-C
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
-import threading
 from pathlib import Path
 
 from support.local_index import LocalIndex, make_wheel
@@ -123,14 +120,3 @@ def make_index(folder: Path, variant: str = "cu128") -> Path:
         mirrored = {f"nvidia/{name}/lib/lib{name}.so.x": "from the mirror"}
         make_wheel(folder, f"nvidia-{name}-cu12", version, files=mirrored)
     return folder
-
-
-def main() -> None:
-    """Serve a folder until Ctrl-C."""
-    with TorchIndex(make_index(Path(sys.argv[1]))) as index:
-        print(index.url)
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -70,7 +70,7 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["uv", "pip"])
 def test_the_lines_of_the_plan_keep_the_cpu_build_away(tmp_path: Path, tool: str) -> None:
-    """PDM and Poetry too, in `scripts/results/`: installing them takes as long as all the rest."""
+    """PDM and Poetry too, in `scripts/prove/results/`: that takes as long as all the rest."""
     require_ensurepip()
     command = [sys.executable, str(SCRIPT), "--only", tool, "--results", str(tmp_path)]
     finished = subprocess.run(
