@@ -561,6 +561,20 @@ def test_a_row_that_does_not_fit_is_named(table: dict[str, Any], path: str) -> N
         parse_failures(table)
 
 
+def test_that_a_library_is_missing_is_not_read_across_lines() -> None:
+    table = parse_failures(
+        {
+            "failure": [ROWS["cudnn-9-missing"]],
+            "library": [row for row in RAW["library"] if row["part"] == "cudnn"],
+            "absent_after": ["is missing"],
+        }
+    )
+
+    assert explain_log("cudnn64_9.dll is missing\n", table)
+    assert not explain_log("cudnn64_9.dll is miss\ning\n", table)
+    assert not explain_log("cudnn64_9.dll is\nmissing\n", table)
+
+
 def test_a_row_says_no_more_than_it_has_to() -> None:
     every = dict.fromkeys(LANGUAGES, "{library} {distribution} {major} {files} {wheels}")
     row = {key: value for key, value in RAW["failure"][0].items() if key != "generic"}
