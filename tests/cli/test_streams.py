@@ -28,6 +28,7 @@ def printed(monkeypatch: pytest.MonkeyPatch, encoding: str, text: str) -> bytes:
         ("cp1252", "✓ Driver", "+ Driver"),
         ("cp437", "✗ 1 × 2 · …", "x 1 x 2 · ..."),
         ("cp936", "✗ 1 → 2 …", "x 1 → 2 …"),
+        ("ascii", "✗✓·→×… “a” ‘b’ – —", "x+-->x... \"a\" 'b' - -"),
         ("cp936", "已修复", "已修复"),
         ("cp1252", "C:/用户/venv", r"C:/\u7528\u6237/venv"),
     ],
