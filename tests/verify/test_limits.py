@@ -221,8 +221,11 @@ def test_a_graph_that_could_not_be_made_is_told_of_the_best_alone() -> None:
 def test_a_model_with_a_convolution_is_timed_with_every_search(operator: str) -> None:
     report = dataclasses.replace(REPORT, operators={"Relu": 3, operator: 1})
 
-    assert [row.key for row in searches(report, on_gpu=True)] == [CPU, *KEYS.values()]
-    assert [row.key for row in searches(report, on_gpu=False)] == [CPU]
+    cpu, *rows = searches(report, on_gpu=True)
+    assert [cpu.key, *(row.key for row in rows)] == [CPU, *KEYS.values()]
+    assert [row.options for row in rows] == [{"cudnn_conv_algo_search": each} for each in KEYS]
+    assert [cpu.on_gpu, *(row.on_gpu for row in rows)] == [False, True, True, True]
+    assert searches(report, on_gpu=False) == (cpu,)
 
 
 @pytest.mark.parametrize("operator", ["If", "Loop", "Scan"])
