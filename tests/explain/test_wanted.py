@@ -173,6 +173,15 @@ def test_a_session_that_fell_back_is_its_program_s_matter() -> None:
     assert [each.origin for each in search.explanations()] == ["rust"]
 
 
+def test_no_package_mends_the_cudnn_of_a_program_that_brings_onnxruntime() -> None:
+    search = Search(TABLE)
+    search.feed("at ai.onnxruntime.OrtSession\nCUDNN_STATUS_NOT_INITIALIZED\n")
+
+    found = search.explanations()
+    assert [(each.code, each.origin) for each in found] == [("cudnn-mismatch", "java")]
+    assert [(each.fixable, each.commands) for each in found] == [(False, ())]
+
+
 def test_nothing_is_mended_where_nothing_was_found() -> None:
     assert Search(TABLE).mended_by(()) == "mend-by-python"
 
