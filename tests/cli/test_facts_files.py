@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -15,11 +15,10 @@ from ortgpu_fix.data_files import example_machine
 def test_keys_of_a_newer_program_are_told_and_the_rest_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, machine = tmp_path / "machine.json", cast("dict[str, Any]", example_machine())
-    file.write_text(
-        json.dumps({**machine, "written_by": "ortgpu-fix 99.0", "later": 1, "also": 2}),
-        "utf-8",
-    )
+    file = tmp_path / "machine.json"
+    whole: Any = example_machine()
+    newer = {"written_by": "ortgpu-fix 99.0", "later": 1, "also": 2}
+    file.write_text(json.dumps({**whole, **newer}), "utf-8")
     monkeypatch.setenv("ORTGPU_FIX_LANG", "en")
 
     facts = read_facts(str(file))
