@@ -36,6 +36,9 @@ _PROVIDER = re.compile(r"['\"](\w+ExecutionProvider)['\"]")
 _CUDART = re.compile(r"(?:libcudart\.so\.|cudart64_)(\d+(?:\.\d+)?)")
 _WANTED = re.compile(r"\bonnxruntime\s*([<>=!~]=?\s*[\d.]+)")
 """How a description names the onnxruntime that it is for: `pip install onnxruntime>=1.24`."""
+_TAKES = re.compile(rb"compute capabilities are [\d., ]+(?:and )?\d+\.\d or newer")
+"""How a provider names the GPUs that it gives a device for, and no others: `Supported compute
+capabilities are 8.6, 8.9, and 12.0 or newer`. Its library may carry code for more of them."""
 
 
 def rows(
@@ -111,8 +114,16 @@ def _plugin(reader: Reader, wheel: IndexWheel) -> dict[str, Any]:
         "needs": sorted({*used} - {*brought} - DRIVER),
         "sass": list(sass),
         "ptx": list(ptx),
+        **_taken(reader.texts_in(wheel, [path], _TAKES)),
         **({"toolset": reader.toolset(wheel, path)} if path.endswith(".dll") else {}),
     }
+
+
+def _taken(texts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the GPUs that a provider says it takes, as specifiers of which one has to fit."""
+    named = re.findall(r"\d+\.\d", texts[0]) if texts else []
+    taken = [f"=={capability}" for capability in named[:-1]] + [f">={each}" for each in named[-1:]]
+    return {"capabilities": taken} if taken else {}
 
 
 def _wanted(metadata: str) -> str:

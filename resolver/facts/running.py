@@ -108,10 +108,20 @@ def loaded_files(paths: tuple[str, ...]) -> tuple[LoadedFile, ...]:
     found = []
     for path in paths:
         plain = path.removesuffix(DELETED)
-        name = plain.replace("\\", "/").rpartition("/")[2]
+        name = _asked_for(plain.replace("\\", "/").rpartition("/")[2])
         if is_library(name) or _ONNXRUNTIME.fullmatch(name) or _PROVIDER.fullmatch(name):
             found.append(LoadedFile(name, plain, replaced=plain != path))
     return tuple(sorted(found))
+
+
+def _asked_for(name: str) -> str:
+    """Return the name that a program asks for: `libcublas.so.13` for `libcublas.so.13.1.0.3`.
+
+    A system's own libraries have their whole version in the name of the file.
+    """
+    stem, so, version = name.partition(".so.")
+    asked = f"{stem}{so}{version.partition('.')[0]}"
+    return asked if not is_library(name) and is_library(asked) else name
 
 
 def judge_running(process: RunningProcess) -> RunningVerdict:

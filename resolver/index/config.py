@@ -59,6 +59,15 @@ class IndexConfig:
         path = None if self.find_links is None else self.find_links / file
         return path if path is not None and path.is_file() else None
 
+    def absent(self, files: str) -> Error:
+        """Return the error of files that are wanted offline and not here.
+
+        It is `files-not-here` where a folder of `--find-links` lacks them, else `files-not-kept`.
+        """
+        if self.find_links is None:
+            return Error("files-not-kept", files=files)
+        return Error("files-not-here", files=files, folder=str(self.find_links))
+
     @property
     def flagged(self) -> tuple[str, ...]:
         """Return the addresses that a flag gives: they need not be secure."""

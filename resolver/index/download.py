@@ -40,7 +40,7 @@ def download_all(
     """Download `wheels` into the folder `into`, several at a time; return their paths in order.
 
     A file whose address `urls` has, by its name, needs no project page. Every file is whole and has
-    the hash of its wheel. Raises Error `files-not-here` (offline),
+    the hash of its wheel. Raises Error that of `IndexConfig.absent` (offline),
     `download-hash-mismatch`, `download-truncated`, `disk-full`, `disk-failed`, `wheel-escapes` for
     a name that is not one in that folder, those of `Index`;
     Ctrl-C ends it at the next piece that arrives.
@@ -56,8 +56,7 @@ def download_all(
     except OSError as error:
         raise disk_error(error, into) from error
     if absent:
-        folder = index.sources.find_links
-        raise Error("files-not-here", files=", ".join(absent), folder=str(folder or "-"))
+        raise index.sources.absent(", ".join(absent))
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         jobs = [pool.submit(downloader.download, wheel) for wheel in wheels]
         try:

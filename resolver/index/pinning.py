@@ -39,8 +39,8 @@ def pin_from_index(wheel: Wheel, index: Index, fit: WheelTarget) -> Wheel:
 
     A wheel that the matrix knows stays as it is. The folder of `--find-links` is searched before
     the index, and trusted. Raises Error `index-lacks-version` or `index-lacks-build` where no wheel
-    fits, `index-no-hash` where the index has no hash of it, `files-not-here` where it is not in the
-    folder and there is no network, and those of `Index`.
+    fits, `index-no-hash` where the index has no hash of it, offline that of `IndexConfig.absent`,
+    and those of `Index`.
     """
     if wheel.sha256:
         return wheel
@@ -52,7 +52,7 @@ def pin_from_index(wheel: Wheel, index: Index, fit: WheelTarget) -> Wheel:
             return _as_wheel(file, wheel, index, str(folder))
     if index.sources.offline:
         wanted = f"{wheel.name} {wheel.version}"
-        raise Error("files-not-here", files=wanted, folder=str(folder or "-"))
+        raise index.sources.absent(wanted)
     page, files = index.project(wheel.index_url, wheel.name)
     return _as_wheel(find_exact(files, wheel.name, wheel.version, fit, page), wheel, index, page)
 

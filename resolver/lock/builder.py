@@ -13,7 +13,6 @@ from ..companions.build import LocalWheel, build_companions
 from ..companions.contents import LIBRARIES
 from ..companions.library_list import libraries
 from ..engine.choose import Resolver
-from ..errors import Error
 from ..facts.wheel_tags import tags_of
 from ..fleet.model import Group, TargetPlan
 from ..index.client import Index
@@ -51,8 +50,8 @@ class LockBuilder:
     def lock(self, group: Group) -> Lock:
         """Return the lock of `group`.
 
-        Raises Error `requirements-impossible`, `files-not-here`, and those of `Index` and
-        `pin_from_index`.
+        Raises Error `requirements-impossible`, that of `IndexConfig.absent`, and those of `Index`
+        and `pin_from_index`.
         """
         platforms = {target.platform for target in group.targets}
         return Lock(
@@ -154,7 +153,7 @@ class LockBuilder:
         if near is not None:
             return Pinned(wheel=known, url=near.absolute().as_uri())
         if sources.offline:
-            raise Error("files-not-here", files=known.file, folder=str(sources.find_links or "-"))
+            raise sources.absent(known.file)
         return Pinned(wheel=known, url=self.index.find(known))
 
     def _address(self, url: str) -> str:

@@ -84,6 +84,9 @@ class PluginWheel(NamedTuple):
     ptx: tuple[TARGET, ...]
     toolset: DOTTED | None = None
     """On Windows the version of the MSVC build tools that linked it: `14.44`."""
+    capabilities: tuple[SpecifierSet, ...] = ()
+    """The GPUs that its provider takes, by compute capability: one has to fit. Empty: it names
+    none."""
 
 
 class Build(NamedTuple):
@@ -273,8 +276,6 @@ class Plugin(NamedTuple):
     sass: tuple[str, ...] = ()
     """The GPUs that it runs on, where its libraries are in the wheel; else empty."""
     ptx: tuple[str, ...] = ()
-    capability: str = ""
-    """The oldest GPU that it supports, where a document says so: `8.0`."""
 
 
 class TensorrtLibraries(NamedTuple):

@@ -113,7 +113,6 @@ def parse(
                 provider=row["provider"],
                 cuda=row["cuda"],
                 sass=tuple(row.get("sass", ())),
-                capability=row.get("capability", ""),
             )
             for row in tables[place].get("plugin", ())
         }

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..companions.contents import KEEP, LIBRARIES, STAND_IN, expected_companions
 from ..facts.model import GPU_BUILD, Library
-from ..matrix.model import INSTALLED, LibraryNeed
+from ..matrix.model import INSTALLED, Build, LibraryNeed
 from ..plan.wheels import Companion, Wheel, wheel_on
 from ..versions import numbers
 from .candidate import Candidate
@@ -32,7 +32,7 @@ class Changes(NamedTuple):
     companions: tuple[Companion, ...]
     requires: tuple[str, ...]
     system: Mapping[str, Library]
-    """The needed libraries that the loader finds outside the wheels, by name."""
+    """The needed libraries that a program gets from outside the wheels, by name."""
 
     def __bool__(self) -> bool:
         """Tell whether anything is to be done."""
@@ -90,11 +90,19 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
     if subject.plugin and LIBRARIES not in expected:  # nothing is left for it to load
         leaving.append(LIBRARIES)
+    changing = bool(uninstall or install or requires)
+    loaded = here.facts.package(LIBRARIES) is not None
+    if not (changing or loaded) and _works_without_wheels(subject.build, system, here):
+        expected = {name: version for name, version in expected.items() if name != LIBRARIES}
+    companions = _companions(expected, here, changing=changing)
+    if loaded or LIBRARIES in {row.name for row in companions}:
+        of_wheels = {need.library for need in subject.build.needs if need.distribution in wheels}
+        system = {name: system[name] for name in system.keys() - of_wheels}
     return Changes(
         selection=selection,
         uninstall=(*uninstall, *(name for name in leaving if here.facts.package(name))),
         install=sorted_by_name(install),
-        companions=_companions(expected, here, changing=bool(uninstall or install or requires)),
+        companions=companions,
         requires=requires,
         system=system,
     )
@@ -138,6 +146,15 @@ def _companions(
     if keeps and release and not here.other_way and (kept is None or kept.version != release):
         missing.append(Companion(name=KEEP, version=release))
     return tuple(missing)
+
+
+def _works_without_wheels(build: Build, system: Mapping[str, Library], here: Situation) -> bool:
+    """Tell whether a program gets all libraries of `build` from the system, and shares none.
+
+    A torch in the same process loads the wheels, whose cuDNN and the system's would meet.
+    """
+    needed = [need.library for need in build.needs if need.distribution]
+    return here.torch is None and not here.consumers and all(name in system for name in needed)
 
 
 def _build_is_installed(subject: Candidate, here: Situation) -> bool:

@@ -7,6 +7,7 @@ judge it. An installed onnxruntime stays where the plugin works with it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 
@@ -22,11 +23,15 @@ from ..matrix.model import (
     PluginWheel,
     Release,
 )
-from ..plan.reasons import Finding, Named, finding
+from ..plan.reasons import Finding, Named, Reason, finding, reason
 from ..versions import allows, major, newest_first, numbers
 from .components import Component
+from .gpu_code import capabilities
 from .options import RTX, PlanOptions
 from .situation import Situation
+
+if TYPE_CHECKING:  # a candidate is made of the plugin that is chosen here
+    from .candidate import Candidate
 
 PROVIDERS = {RTX: "NvTensorRTRTXExecutionProvider"}
 """By what `--provider` names: the provider of a plugin."""
@@ -68,6 +73,19 @@ def plugin_for(build: Build, here: Situation) -> Component | None:
         index_url=DEFAULT_INDEX if row.file else INSTALLED,
     )
     return Component(release=release, installed=_installed(row.name, here.facts) is not None)
+
+
+def check_plugin(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for GPUs that the provider of a plugin takes: it gives no device for another one.
+
+    Seen with 0.5.0 of TensorRT-RTX on an H100, 9.0, for which its library has code.
+    """
+    row = subject.build.plugin
+    taken = row.capabilities if row and row.platform == here.platform else ()
+    for gpu in capabilities(here) if row and taken else ():
+        if not any(gpu in specifier for specifier in taken):
+            named = ", ".join(str(specifier).removeprefix("==") for specifier in taken)
+            yield reason("provider-refuses-gpu", provider=row.provider, gpu=gpu, taken=named)
 
 
 def displaced_by_plugin(plugin: Component | None, here: Situation) -> set[str]:
@@ -131,8 +149,6 @@ def _build(row: PluginWheel, facts: Facts, matrix: Matrix, options: PlanOptions)
 def _registering(
     row: PluginWheel, version: str, wheels: tuple[BuildWheel, ...], matrix: Matrix
 ) -> Build:
-    known = matrix.plugins.get(row.name)
-    floor = numbers(known.capability if known else "")
     return Build(
         version=version,
         platform=row.platform,
@@ -142,7 +158,7 @@ def _registering(
             LibraryNeed(name, "links", matrix.providers.get((major(row.cuda), name)), None)
             for name in row.needs
         ),
-        sass=tuple(target for target in row.sass if numbers(target) >= floor),
+        sass=row.sass,
         ptx=row.ptx,
         glibc=row.glibc,
         preload_dlls=False,

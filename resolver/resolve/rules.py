@@ -21,6 +21,7 @@ from .consumers import holders, other_cuda
 from .dependencies import dependencies_of
 from .gpu_code import capabilities, check_gpu_code, runs_on
 from .msvc import why_msvc_runtime
+from .plugins import check_plugin
 from .release_checks import dropped_gpu, too_old_driver, too_old_glibc
 from .situation import Situation
 from .tensorrt import check_tensorrt
@@ -198,6 +199,7 @@ BUILD_RULES: tuple[Rule, ...] = (
     check_torch,
     check_consumers,
     check_tensorrt,
+    check_plugin,
 )
 WHEEL_RULES: tuple[Rule, ...] = (check_libraries, check_shared_folders, check_numpy)
 """The rules that look at the wheels chosen for a build: choosing them takes time."""

@@ -28,6 +28,7 @@ def having(*packages: str, build: str = "onnxruntime 1.31.1", **more: object) ->
     facts: Facts = json.loads(json.dumps(example_machine()))
     rows = [text.split() for text in packages]
     facts["packages"] = [{"name": name, "version": version} for name, version in rows]
+    facts["gpus"] = [{"name": "NVIDIA A10", "compute_capability": "8.6"}]
     name, version = build.split()
     facts["onnxruntime"] = {"distribution": name, "version": version, "intact": True}
     return facts | more

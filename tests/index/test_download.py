@@ -534,7 +534,7 @@ def test_what_is_there_and_is_another_file_is_brought_anew(tmp_path: Path, conte
     served.bring(tmp_path)
 
     assert served.asked == [(URL, 0)]
-    with pytest.raises(Error, match="files-not-here"):
+    with pytest.raises(Error, match="files-not-kept"):
         Served(offline=True).bring(tmp_path, wheel(content=b"another"))
 
 
@@ -597,16 +597,17 @@ def test_where_the_folder_is_the_one_that_keeps_nothing_is_kept_twice(tmp_path: 
     assert (tmp_path / "a.whl").stat().st_nlink == 1
 
 
-@pytest.mark.parametrize(("folder", "said"), [(None, "-"), ("near", "near")])
-def test_offline_what_is_missing_is_named(tmp_path: Path, folder: str | None, said: str) -> None:
+@pytest.mark.parametrize(("folder", "said"), [(None, {}), (Path("near"), {"folder": "near"})])
+def test_offline_what_is_missing_is_named(
+    tmp_path: Path, folder: Path | None, said: dict[str, str]
+) -> None:
     (tmp_path / "b.whl").write_bytes(BYTES)
-    links = None if folder is None else Path(folder)
-    served = Served(offline=True, find_links=links, kept=tmp_path / "kept")
+    served = Served(offline=True, find_links=folder, kept=tmp_path / "kept")
 
     with pytest.raises(Error) as caught:
         served.bring(tmp_path, wheel("a"), wheel("b"), wheel("c"))
 
-    assert caught.value.values == {"files": "a.whl, c.whl", "folder": said}
+    assert caught.value.values == {"files": "a.whl, c.whl", **said}
 
 
 def test_a_known_address_is_taken_and_others_are_looked_up(tmp_path: Path) -> None:

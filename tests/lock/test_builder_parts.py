@@ -171,17 +171,20 @@ def test_the_address_of_a_file_that_is_near_is_seen_from_the_lock(tmp_path: Path
     assert urls == [f"./near/{SET[2].file}", f"../far/{SET[2].file}"]
 
 
-@pytest.mark.parametrize(("folder", "said"), [(None, "-"), (Path("near"), "near")])
+@pytest.mark.parametrize(
+    ("folder", "code", "where"),
+    [(None, "files-not-kept", {}), (Path("near"), "files-not-here", {"folder": "near"})],
+)
 def test_offline_a_file_that_is_not_near_is_named(
-    tmp_path: Path, folder: Path | None, said: str
+    tmp_path: Path, folder: Path | None, code: str, where: dict[str, str]
 ) -> None:
     made = builder(tmp_path, addresses=True, find_links=folder, offline=True)
 
     with pytest.raises(Error) as caught:
         made.lock(group(target(SET[2])))
 
-    assert caught.value.code == "files-not-here"
-    assert caught.value.values == {"files": SET[2].file, "folder": said}
+    assert caught.value.code == code
+    assert caught.value.values == {"files": SET[2].file, **where}
 
 
 def test_what_is_downloaded_is_the_set_and_the_best_wheel_of_all_else(tmp_path: Path) -> None:

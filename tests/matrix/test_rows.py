@@ -149,11 +149,11 @@ def test_a_plugin_and_the_onnxruntime_beside_it() -> None:
 
 def test_what_is_documented_of_a_plugin() -> None:
     row = {"name": "a", "provider": "AExecutionProvider", "cuda": "12"}
-    rich = {"name": "b", "provider": "B", "cuda": "13", "sass": ["8.0"], "capability": "8.0"}
+    rich = {"name": "b", "provider": "B", "cuda": "13", "sass": ["8.0"]}
     plain, full = parsed("distributions", plugin=[row, rich]).plugins.values()
 
-    assert plain == ("AExecutionProvider", "12", (), (), "")
-    assert full == ("B", "13", ("8.0",), (), "8.0")
+    assert plain == ("AExecutionProvider", "12", (), ())
+    assert full == ("B", "13", ("8.0",), ())
 
 
 def test_a_distribution() -> None:

@@ -34,6 +34,35 @@ def process(**changes: object) -> RunningProcess:
     return seen._replace(**changes)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("libcublas.so.13.1.0.3", "libcublas.so.13"),
+        ("libcudnn_graph.so.9.14.0", "libcudnn_graph.so.9"),
+        ("libcudart.so.11.0", "libcudart.so.11.0"),
+        ("libcudart.so.13.0.96", "libcudart.so.13"),
+        ("libcudart.so.13", "libcudart.so.13"),
+        ("cudnn64_9.dll", "cudnn64_9.dll"),
+        ("libonnxruntime.so.1.26.0", "libonnxruntime.so.1.26.0"),
+    ],
+)
+def test_a_systems_library_has_the_name_that_is_asked_for(file: str, name: str) -> None:
+    [found] = loaded_files((f"/usr/lib/{file}",))
+
+    assert (found.name, found.path) == (name, f"/usr/lib/{file}")
+
+
+@pytest.mark.parametrize("file", ["libc.so.6.1", "libcublas.so", "libx.so.1.2.3", "libcublas.txt"])
+def test_other_files_are_none(file: str) -> None:
+    assert loaded_files((f"/usr/lib/{file}",)) == ()
+
+
+def test_one_of_the_system_and_one_of_a_wheel_are_two() -> None:
+    files = loaded_files(("/usr/lib/libcudnn.so.9.14.0", "/v/nvidia/cudnn/lib/libcudnn.so.9"))
+
+    assert process(files=files).twice == ("libcudnn.so.9",)
+
+
 def test_the_text() -> None:
     shown = running_sections(process(), "not-on-gpu", "ortgpu-fix --python /v", TEXTS)
 

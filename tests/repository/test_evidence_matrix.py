@@ -772,7 +772,7 @@ def test_without_ranges_each_wheel_is_downloaded_once_and_kept(
     assert path.read_bytes() == index.files["onnxruntime-gpu"][wheel["file"]]
 
     (kept / wheel["file"]).write_bytes(b"damaged since")
-    with pytest.raises(Error, match="files-not-here"):
+    with pytest.raises(Error, match="files-not-kept"):
         download_all(nowhere, [wanted], tmp_path / "again", silent)
 
 

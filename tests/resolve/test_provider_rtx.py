@@ -30,14 +30,15 @@ PROVIDER = "NvTensorRTRTXExecutionProvider"
 
 
 def machine(*packages: str, driver: Facts | None = None, **more: Any) -> Facts:
-    """Return the example machine with these packages; the first one has the folder."""
+    """Return the example machine with an A10 and these packages; the first has the folder."""
     facts: Facts = json.loads(json.dumps(example_machine()))
     named = [text.split() for text in (*packages, "numpy 2.2.6", "flatbuffers 25.2.10")]
     named += [["packaging", "25.0"], ["protobuf", "5.29.0"]]
     facts["packages"] = [{"name": name, "version": version} for name, version in named]
     folder = dict(zip(("distribution", "version"), named[0], strict=True)) if packages else None
     facts["onnxruntime"] = folder and {"intact": True, **folder}
-    return facts | {"driver": driver or NEW, **more}
+    gpus = [{"name": "NVIDIA A10", "compute_capability": "8.6"}]
+    return facts | {"driver": driver or NEW, "gpus": gpus, **more}
 
 
 def plan(facts: Facts, matrix: Matrix = MATRIX, **options: Any) -> Plan:
@@ -212,7 +213,8 @@ def test_the_plugin_for_a_cuda_that_the_driver_lacks_gives_way() -> None:
     ("change", "code", "judged"),
     [
         ({"driver": {"version": "470.82.01", "cuda": "11.4"}}, "driver-too-old", 2),
-        ({"gpus": [{"compute_capability": "7.5"}]}, "no-gpu-code", 2),
+        ({"gpus": [{"compute_capability": "7.0"}]}, "no-gpu-code", 2),
+        ({"gpus": [{"compute_capability": "7.5"}]}, "provider-refuses-gpu", 2),
         ({"gpus": []}, "no-gpu", 2),
         ({"platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.27"}},
          "glibc-too-old", 2),
@@ -230,6 +232,33 @@ def test_where_it_cannot_run_the_plugin_is_what_is_rejected(
     assert all(row.package.startswith(STEM) and row.version == "0.5.0" for row in made.rejected)
     assert all(code in {why.code for why in row.reasons} for row in made.rejected)
     assert "gpu-build-missing" not in codes(made)
+
+
+def told(gpu: str) -> list[dict[str, Any]]:
+    """Return what is told of a GPU that the provider gives no device for."""
+    rejected = plan(machine(gpus=[{"compute_capability": gpu}])).rejected
+    reasons = [why for row in rejected for why in row.reasons if row.package.endswith("cu13")]
+    return [dict(why.values) for why in reasons if why.code == "provider-refuses-gpu"]
+
+
+@pytest.mark.parametrize("gpu", ["8.0", "8.7", "9.0", "10.0", "11.0"])
+def test_code_for_a_gpu_is_not_enough_where_the_provider_refuses_it(gpu: str) -> None:
+    """Seen on an H100: every library loads, and onnxruntime lists no device of the plugin."""
+    assert told(gpu) == [{"provider": PROVIDER, "gpu": gpu, "taken": "8.6, 8.9, >=12.0"}]
+
+
+@pytest.mark.parametrize("gpu", ["8.6", "8.9", "12.0", "12.1"])
+def test_what_the_provider_takes(gpu: str) -> None:
+    made = plan(machine(gpus=[{"compute_capability": gpu}]))
+
+    assert (made.verdict, made.rejected) == ("fixable", ())
+
+
+def test_a_plugin_that_names_no_gpu_is_judged_by_its_code() -> None:
+    wheels = tuple(row._replace(capabilities=()) for row in MATRIX.plugin_wheels)
+    facts = machine(gpus=[{"compute_capability": "9.0"}])
+
+    assert plan(facts, MATRIX._replace(plugin_wheels=wheels)).verdict == "fixable"
 
 
 def test_a_python_without_a_wheel_is_told() -> None:
@@ -254,7 +283,7 @@ def test_a_python_without_a_wheel_is_told() -> None:
             ],
         ),
         (
-            {"gpus": [{"compute_capability": "7.5"}, {"compute_capability": "8.0"}], "driver": OLD},
+            {"gpus": [{"compute_capability": "7.5"}, {"compute_capability": "8.6"}], "driver": OLD},
             {},
             [
                 ("ignore-gpu", "7.5", f"{STEM}12 0.5.0"),

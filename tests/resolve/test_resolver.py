@@ -714,6 +714,51 @@ def test_wheels_that_nothing_loads_are_a_problem() -> None:
     assert codes(made) == ["libraries-not-loaded"]
 
 
+SYSTEM_12 = tuple(
+    {"name": name, "path": f"/usr/local/cuda/lib64/{name}", "version": version}
+    for name, version in (("libcublas.so.12", "12.8.4"), ("libcudnn.so.9", "9.28.0"))
+)
+
+
+def on_system(*more: str | dict[str, Any], libraries: Any = SYSTEM_12) -> Plan:
+    """Plan for the wheels where the loader finds `libraries` outside of them."""
+    document = synthetic.document(*WHOLE_12, *more, libraries=list(libraries))
+    document["python"] |= {"autoload": True}
+    return resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
+
+
+def test_wheels_that_nothing_loads_are_none_where_the_system_has_all_libraries() -> None:
+    """Seen on a machine with an H100: CUDA and cuDNN of the system served an unchanged program."""
+    made = on_system()
+
+    assert (made.verdict, made.companions) == ("healthy", ())
+    assert codes(made) == ["system-library", "system-library"]
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_they_are_where_the_system_has_only_some(lacking: int) -> None:
+    made = on_system(libraries=[SYSTEM_12[1 - lacking]])
+
+    assert made.verdict == "fixable"
+    assert codes(made) == ["libraries-not-loaded"]
+
+
+def test_beside_torch_its_wheels_are_loaded_all_the_same() -> None:
+    """In one process the cuDNN of the system and that of the wheel would meet."""
+    made = on_system("torch 2.10.0+cu128")
+
+    assert "libraries-not-loaded" in codes(made)
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
+
+
+def test_what_the_companion_loads_is_not_told_of_the_system() -> None:
+    loaded = on_system(f"ortgpu-fix-libraries {LIBRARIES}")
+    of_another = on_system("ortgpu-fix-libraries 1.26.0+set0")
+
+    assert (loaded.verdict, codes(loaded)) == ("healthy", [])
+    assert [row.version for row in of_another.companions] == [LIBRARIES]
+
+
 def test_with_its_companion_it_is_healthy() -> None:
     assert in_venv(*WHOLE_12, f"ortgpu-fix-libraries {LIBRARIES}").verdict == "healthy"
 
