@@ -36,7 +36,7 @@ _PROVIDER = re.compile(r"['\"](\w+ExecutionProvider)['\"]")
 _CUDART = re.compile(r"(?:libcudart\.so\.|cudart64_)(\d+(?:\.\d+)?)")
 _WANTED = re.compile(r"\bonnxruntime\s*([<>=!~]=?\s*[\d.]+)")
 """How a description names the onnxruntime that it is for: `pip install onnxruntime>=1.24`."""
-_TAKES = re.compile(rb"compute capabilities are [\d., ]+(?:and )?\d+\.\d or newer")
+_TAKES = re.compile(rb"compute capabilities are [\d., ]*(?:and )?\d+\.\d or newer")
 """How a provider names the GPUs that it gives a device for, and no others: `Supported compute
 capabilities are 8.6, 8.9, and 12.0 or newer`. Its library may carry code for more of them."""
 

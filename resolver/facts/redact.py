@@ -15,7 +15,7 @@ _HOMES = re.compile(
     r"""|[A-Za-z]:/Users/[^/:;,"'<>|]+)""",
 )
 """Homes of Linux (also of Silverblue, NFS servers and automounters), macOS, Windows and WSL."""
-_BUILDER = re.compile(r"\s*\([\w.+-]+@[\w.-]+\)")
+_BUILDER = re.compile(r"\s*\([\w.+-]+@[\w.-]*\)")
 _SERIAL = re.compile(r"\b(GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27}\b")
 _NOBODY = {"admin", "app", "conda", "cuda", "lib", "nvidia", "opt", "python", "root", "user"}
 """Names of accounts that are names of folders too."""

@@ -81,8 +81,10 @@ def check_plugin(subject: Candidate, here: Situation) -> Iterator[Reason]:
     Seen with 0.5.0 of TensorRT-RTX on an H100, 9.0, for which its library has code.
     """
     row = subject.build.plugin
-    taken = row.capabilities if row and row.platform == here.platform else ()
-    for gpu in capabilities(here) if row and taken else ():
+    if row is None or not row.capabilities or row.platform != here.platform:
+        return
+    taken = row.capabilities
+    for gpu in capabilities(here):
         if not any(gpu in specifier for specifier in taken):
             named = ", ".join(str(specifier).removeprefix("==") for specifier in taken)
             yield reason("provider-refuses-gpu", provider=row.provider, gpu=gpu, taken=named)

@@ -8,8 +8,10 @@ first) and of whatever else is to be installed. What the running Python has of t
 wheels, numpy and the like is taken in by links to its files, so that nothing of it can be changed.
 For each broken state a fresh environment is made, and `ortgpu-fix` is run as a user would: plan,
 apply, verify, an unchanged application before and after, a second plan, undo. Beside torch that
-application computes with both in turn, in either order. In the first state that works, models are
-measured as well (`verify MODEL --bench --report`), those of `--model` too. One JSON says what was
+application computes with both in turn, in either order. In the first state that works, programs
+are looked into (`run`), the CPU build comes back and is taken out again, and models are measured
+as well (`verify MODEL --bench --report`), those of `--model` too. With a wheel of NVIDIA's plugin
+in DIR the plain onnxruntime gets that. One JSON says what was
 planned, what ran where, which libraries were loaded, how long each step took, and whether the GPU
 computed the right numbers; the machine is recorded as a capture beside it. It ends at the time
 limit with what it has, and says what it skipped.
@@ -37,7 +39,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ("numpy", "flatbuffers", "packaging", "protobuf", "sympy", "coloredlogs")
-TOOL = ("packaging", "requests", "rich", "nvidia-ml-py", "pip", "tomli")
+NEEDED = ("packaging", "requests", "rich", "nvidia-ml-py", "pip-api", "shtab")
+TOOL = (*NEEDED, "pip", "tomli", "isal")
 APPLICATION = """
 import json, sys, time
 how, *models = sys.argv[1:]
@@ -101,6 +104,31 @@ print("\\n" + json.dumps(answer))
 """
 """It runs every model; beside torch both compute in turn, in one process, in either order."""
 
+OTHERS = """
+import json, sys
+import numpy as np
+answer = {}
+
+def onnxruntime():
+    import onnxruntime as ort
+    session = ort.InferenceSession(sys.argv[2], providers=["CUDAExecutionProvider"])
+    answer["onnxruntime"] = session.get_providers()
+
+def others():
+    import cupy, jax
+    answer["devices"] = [str(device) for device in jax.devices()]
+    twos = jax.numpy.full((64, 64), 2.0)
+    answer["jax"] = bool((np.asarray(twos @ twos) == 256).all())
+    twos = cupy.full((64, 64), 2.0)
+    answer["cupy"] = bool((cupy.asnumpy(twos @ twos) == 256).all())
+    answer["cudnn"] = bool(np.isfinite(np.asarray(jax.lax.conv(
+        jax.numpy.ones((1, 8, 16, 16)), jax.numpy.ones((4, 8, 3, 3)), (1, 1), "VALID"))).all())
+
+for step in (others, onnxruntime) if sys.argv[1] else (onnxruntime, others):
+    step()
+print("\\n" + json.dumps(answer))
+"""
+"""JAX and CuPy compute beside a session, in either order."""
 MODELS = tuple(ROOT / "data" / f"{name}.onnx" for name in ("conv", "fft", "matmul"))
 """Those that tell what goes in and what has to come out."""
 PLACED = (
@@ -114,9 +142,18 @@ TIMED = PLACED[:2]
 """A convolutional net, and a block of a transformer: which options matter differs."""
 MEASURING = 150
 """Seconds that have to be left before another model is run."""
+PLUGIN = "onnxruntime_ep_nv_tensorrt_rtx_cu"
+PROGRAMS = {
+    "asks": 'ort.InferenceSession(path, providers=["CUDAExecutionProvider"])',
+    "asks for nothing": "ort.InferenceSession(path)",
+    "wants the CPU": 'ort.InferenceSession(path, providers=["CPUExecutionProvider"])',
+}
+"""How a program makes its session, by what `run` has to say of it."""
 TELLING = re.compile(r"Failed to load library .* with error: .*|CUDA failure \d+: [^;\n]*")
 """What onnxruntime says where it does not come to the GPU."""
 TOLERANCE = 1e-3
+LONG = ("rejected", "matrix", "selection", "install", "companions", "consumers", "unlock")
+"""What is left out of the documents of a plan: the tests have it."""
 
 
 class Skipped(Exception):  # noqa: N818 - it is no error
@@ -160,12 +197,12 @@ class Proof:
         }
         try:
             answer["answer"] = json.loads(done.stdout[done.stdout.rfind("\n{") + 1 :])
-            for long in ("rejected", "matrix"):
+            for long in LONG:
                 answer["answer"].pop(long, None)
         except ValueError:
             answer["stdout"] = done.stdout[-2000:]
-        if done.returncode and done.stderr:
-            answer["stderr"] = done.stderr[-2000:]
+        if done.stderr:
+            answer["stderr"] = done.stderr[-4000:]
         if told := TELLING.search(done.stderr):
             answer["log"] = told.group(0)
         return answer
@@ -371,6 +408,25 @@ def plant_torch(proof: Proof) -> Path:
     return python
 
 
+def plant_others(proof: Proof) -> Path:
+    """Plant the CPU build beside torch, JAX and CuPy, which have the libraries in common."""
+    names = ("torch", "jax", "jax-cuda13-plugin", "jax-cuda13-pjrt", "cupy-cuda13x")
+    python = proof.environment("others", *RUNTIME, *names, *nvidia())
+    if not (site_packages(python.parents[1]) / "jax").is_dir():
+        raise Skipped("no JAX is at hand")
+    proof.onnxruntime(python, "onnxruntime")
+    return python
+
+
+def plant_plugin(proof: Proof) -> Path:
+    """Plant the CPU build alone, to get the plugin."""
+    if not proof.wheel(PLUGIN):
+        raise Skipped("no wheel of the plugin is at hand")
+    python = proof.environment("tensorrt-rtx", *RUNTIME)
+    proof.onnxruntime(python, "onnxruntime")
+    return python
+
+
 STATES: dict[str, Callable[[Proof], Path]] = {
     "cpu": plant_cpu,
     "torch": plant_torch,
@@ -379,26 +435,83 @@ STATES: dict[str, Callable[[Proof], Path]] = {
     "unloaded": plant_unloaded,
     "cudnn-missing": plant_cudnn_missing,
     "cudnn-twice": plant_cudnn_twice,
+    "others": plant_others,
+    "tensorrt-rtx": plant_plugin,
 }
+WANTED = {"tensorrt-rtx": ("--provider", "tensorrt-rtx")}
+"""What the command is asked for besides, by state."""
 
 
 def go_through(proof: Proof, name: str, row: dict[str, Any]) -> None:
     """Plant one state and do all that a user would; `row` has what was done, however it ends."""
     python = STATES[name](proof)
     ways = ["torch-first", "torch-after"] if name == "torch" else ["unchanged", "preload"]
+    wanted = WANTED.get(name, ())
     row["before"] = proof.apply_application(python, ways[0])
-    row["plan"] = proof.fix("--dry-run", python=python)
-    row["apply"] = proof.fix("--apply", "--yes", *proof.sources(), python=python)
+    row["plan"] = proof.fix("--dry-run", *wanted, python=python)
+    row["apply"] = proof.fix("--apply", "--yes", *wanted, *proof.sources(), python=python)
     row["verify"] = proof.fix("verify", python=python, facts=False)
     row["after"] = [proof.apply_application(python, way) for way in ways]
     if row["verify"]["exit"] == 0 and not proof.measured:
+        row["programs"] = look_into(proof, python)
+        row["failures"] = provoke(proof, python)
+        row["came_back"] = bring_back(proof, python)
         measure(proof, python)
-    row["second_plan"] = proof.fix("--dry-run", python=python)
+    if name == "others":
+        row["others"] = [
+            proof.run(python, "-c", OTHERS, how, MODELS[0], limit=180) for how in ("", "first")
+        ]
+    row["second_plan"] = proof.fix("--dry-run", *wanted, python=python)
     if row["apply"]["exit"] == 0 and row["plan"]["exit"] == 1:
         row["undo"] = proof.fix("undo", "--yes", python=python, facts=False)
         row["after_undo"] = proof.apply_application(python, ways[0])
     row["right_on_gpu"] = row["verify"]["exit"] == 0
     row["applications_right"] = [is_right(run) for run in row["after"]]
+
+
+def look_into(proof: Proof, python: Path) -> dict[str, Any]:
+    """Run programs under `run`: what each of their sessions asked for, and what it got."""
+    found = {}
+    for name, session in PROGRAMS.items():
+        text = f"import onnxruntime as ort\npath = {str(MODELS[0])!r}\n{session}\n"
+        program = proof.work / "program.py"
+        program.write_text(text, "utf-8")
+        told = proof.work / "told.json"
+        more = ("--python", str(python), "--json", "-o", str(told))
+        row = proof.run(*proof.tool, "run", *more, "--", "python", program, limit=180)
+        row["report"] = json.loads(told.read_text("utf-8")) if told.exists() else None
+        found[name] = row
+    return found
+
+
+def provoke(proof: Proof, python: Path) -> dict[str, Any]:
+    """Make sessions fail for want of memory, of a GPU, of such a GPU; keep what is said."""
+    ask = "import onnxruntime as o; s = o.InferenceSession"
+    on = f"({str(PLACED[0])!r}, providers=[('CUDAExecutionProvider', %s), 'CPUExecutionProvider'])"
+    run = "; import numpy as n; s.run(None, {'input': n.ones((64, 3, 512, 512), n.float32)})"
+    cases = {
+        "memory": ("", ask + on % "{'gpu_mem_limit': 1 << 20}" + run),
+        "no such GPU": ("", ask + on % "{'device_id': 9}"),
+        "hidden": ("CUDA_VISIBLE_DEVICES=", ask + on % "{}"),
+        "hidden by a wrong number": ("CUDA_VISIBLE_DEVICES=7", ask + on % "{}"),
+        "wrong option": ("", ask + on % "{'cudnn_conv_algo_search': 'EXAUSTIVE'}"),
+    }
+    return {
+        name: proof.run("env", *([hidden] if hidden else []), python, "-c", code, limit=120)
+        for name, (hidden, code) in cases.items()
+    }
+
+
+def bring_back(proof: Proof, python: Path) -> dict[str, Any]:
+    """Put the CPU build over the set, as an update does, and take it out with one command."""
+    row: dict[str, Any] = {}
+    overwrite(proof, python)
+    row["application"] = proof.run(python, "-c", APPLICATION, "unchanged", *MODELS, limit=180)
+    row["check"] = proof.fix("--check", python=python)
+    row["apply"] = proof.fix("--apply", "--yes", *proof.sources(), python=python)
+    row["after"] = proof.apply_application(python, "unchanged")
+    row["right"] = is_right(row["after"])
+    return row
 
 
 def measure(proof: Proof, python: Path) -> None:
@@ -440,27 +553,19 @@ def make_tool(proof: Proof) -> list[str]:
     folder = proof.work / "tool"
     make_venv(folder)
     site = site_packages(folder)
-    take_in(site, TOOL)
+    brought = [name for name in TOOL if proof.wheel(f"{name.replace('-', '_')}-")]
+    there = take_in(site, [name for name in TOOL if name not in brought])
+    there = [re.sub(r"[-_.]+", "-", row.partition(" ")[0]).lower() for row in there]
+    brought += [name for name in NEEDED if name not in (*brought, *there)]
     package = site / "ortgpu_fix"
     for source, target in ((ROOT / "resolver", package), (ROOT / "data", package / "data")):
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     compile_tables = str(ROOT / "scripts/matrix/compile_tables.py")
     subprocess.run([sys.executable, compile_tables, str(package / "data")], check=True)
     python = folder / "bin" / "python"
-    missing = [
-        name for name in ("packaging", "requests", "rich", "pynvml") if not has(python, name)
-    ]
-    if missing:
-        names = [name.replace("pynvml", "nvidia-ml-py") for name in missing]
-        proof.pip(python, "install", "-q", *names)
+    if brought:
+        proof.pip(python, "install", "-q", "--no-deps", *brought)
     return [str(python), "-m", "ortgpu_fix"]
-
-
-def has(python: Path, module: str) -> bool:
-    """Tell whether an interpreter can import a module."""
-    argv = [str(python), "-c", f"import {module}"]
-    done = subprocess.run(argv, capture_output=True, check=False, env=environment())
-    return done.returncode == 0
 
 
 def join_parts(folder: Path) -> None:

@@ -224,6 +224,7 @@ def test_json_of_any_shape_is_no_toolkit() -> None:
             "x @ https://example.org/x.whl#egg=x ; y",
         ),
         ("Kernel Module 550.54.14  (ci@host-17.example.org)", None, "Kernel Module 550.54.14"),
+        ("Release Build  (builder@)", None, "Release Build"),
         ("GPU-12345678-1234-1234-1234-123456789abc", None, "GPU-…"),
         ("MIG-12345678-1234-1234-1234-123456789abc x", None, "MIG-… x"),
         ("GPU-5 MIG-1g.5gb", None, "GPU-5 MIG-1g.5gb"),

@@ -395,6 +395,34 @@ def test_a_plugin_for_cuda_is_read_from_an_index_that_has_it(
     )
     assert row["needs"] == ["libcublas.so.12", "libcudart.so.12"]
     assert row["sass"] == ["7.5", "8.0", "9.0a"]
+    assert "capabilities" not in row
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ("Supported compute capabilities are 8.6, 8.9, and 12.0 or newer.", "==8.6 ==8.9 >=12.0"),
+        ("Supported compute capabilities are 8.0 or newer.", ">=8.0"),
+        ("compute capabilities are 10.0 and 12.0 or newer", "==10.0 >=12.0"),
+        ("Supported compute capabilities are many", ""),
+        ("does not support GPU with Compute Capability 7.5", ""),
+    ],
+)
+def test_the_gpus_that_a_provider_says_it_takes(said: str, taken: str, tmp_path: Path) -> None:
+    provider = samples.elf(links=["libcudart.so.12"], extra=GENERAL) + said.encode() + b"\0"
+    files: dict[str, bytes | str] = {
+        "m/__init__.py": '"AExecutionProvider"',
+        "m/libonnxruntime_providers_x.so": provider,
+    }
+    name = f"onnxruntime_ep_cuda12-0.1.0-py3-none-{LINUX}.whl"
+    with samples.serve() as served:
+        served.files = {
+            "onnxruntime-ep-cuda12": {name: samples.wheel(files)},
+            "onnxruntime": {},
+        }
+        read = plugins.rows(_reader(served, tmp_path), 1, ["onnxruntime-ep-cuda12"])
+
+    assert " ".join(read["plugin"][0].get("capabilities", ())) == taken
 
 
 def test_releases_that_left_the_index(index: samples.Index, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import windows_check
 ROOT = Path(__file__).parents[2]
 CHECKS = sorted(record_machine.FOLDER.glob("*/check.json"))
 NEVER = {
-    "README.md": "**Nothing has run on a real GPU or a real Windows machine yet.**",
-    "README.zh-CN.md": "**尚未在真实 GPU 或真实 Windows 机器上运行过。**",
+    "README.md": "**No other GPU and no real Windows machine was there yet.**",
+    "README.zh-CN.md": "**尚未有其他型号的 GPU，也未在真实 Windows 机器上运行过。**",
 }
 PERSON = {
     "USERPROFILE": "C:\\Users\\Ada Byron",
