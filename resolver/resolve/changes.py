@@ -151,10 +151,14 @@ def _companions(
 def _works_without_wheels(build: Build, system: Mapping[str, Library], here: Situation) -> bool:
     """Tell whether a program gets all libraries of `build` from the system, and shares none.
 
-    A torch in the same process loads the wheels, whose cuDNN and the system's would meet.
+    A torch in the same process loads the wheels, whose cuDNN and the system's would meet. What
+    LD_LIBRARY_PATH names in this shell, a service does not find.
     """
-    needed = [need.library for need in build.needs if need.distribution]
-    return here.torch is None and not here.consumers and all(name in system for name in needed)
+    named = here.facts.environment.get("LD_LIBRARY_PATH", "").split(":")
+    of_shell = tuple(f"{folder.rstrip('/')}/" for folder in named if folder)
+    found = [system.get(need.library) for need in build.needs if need.distribution]
+    lasting = all(row and not (row.path or "").startswith(of_shell) for row in found)
+    return lasting and here.torch is None and not here.consumers
 
 
 def _build_is_installed(subject: Candidate, here: Situation) -> bool:

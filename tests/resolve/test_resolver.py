@@ -720,10 +720,11 @@ SYSTEM_12 = tuple(
 )
 
 
-def on_system(*more: str | dict[str, Any], libraries: Any = SYSTEM_12) -> Plan:
+def on_system(*more: str | dict[str, Any], libraries: Any = SYSTEM_12, **environment: str) -> Plan:
     """Plan for the wheels where the loader finds `libraries` outside of them."""
     document = synthetic.document(*WHOLE_12, *more, libraries=list(libraries))
     document["python"] |= {"autoload": True}
+    document["environment"] = environment
     return resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
 
 
@@ -741,6 +742,26 @@ def test_they_are_where_the_system_has_only_some(lacking: int) -> None:
 
     assert made.verdict == "fixable"
     assert codes(made) == ["libraries-not-loaded"]
+
+
+@pytest.mark.parametrize(
+    ("folders", "verdict"),
+    [
+        ("/usr/local/nvidia/lib64", "healthy"),
+        ("", "healthy"),
+        ("/usr/local/cuda/lib", "healthy"),
+        ("/x:/usr/local/cuda/lib64", "fixable"),
+        ("/usr/local/cuda/lib64/:", "fixable"),
+    ],
+)
+def test_what_only_this_shell_finds_does_not_count(folders: str, verdict: str) -> None:
+    assert on_system(LD_LIBRARY_PATH=folders).verdict == verdict
+
+
+def test_a_library_without_a_path_counts() -> None:
+    bare = [{"name": row["name"], "version": row["version"]} for row in SYSTEM_12]
+
+    assert on_system(libraries=bare, LD_LIBRARY_PATH="/x").verdict == "healthy"
 
 
 def test_beside_torch_its_wheels_are_loaded_all_the_same() -> None:
