@@ -119,7 +119,7 @@ def _asked_for(name: str) -> str:
 
     A system's own libraries have their whole version in the name of the file.
     """
-    stem, so, version = name.partition(".so.")
+    stem, so, version = name.rpartition(".so.")
     asked = f"{stem}{so}{version.partition('.')[0]}"
     return asked if not is_library(name) and is_library(asked) else name
 

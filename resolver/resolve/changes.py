@@ -158,7 +158,7 @@ def _works_without_wheels(build: Build, system: Mapping[str, Library], here: Sit
     of_shell = tuple(f"{folder.rstrip('/')}/" for folder in named if folder)
     found = [system.get(need.library) for need in build.needs if need.distribution]
     lasting = all(row and not (row.path or "").startswith(of_shell) for row in found)
-    return lasting and here.torch is None and not here.consumers
+    return lasting and not here.consumers
 
 
 def _build_is_installed(subject: Candidate, here: Situation) -> bool:

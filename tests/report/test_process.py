@@ -52,7 +52,9 @@ def test_a_systems_library_has_the_name_that_is_asked_for(file: str, name: str) 
     assert (found.name, found.path) == (name, f"/usr/lib/{file}")
 
 
-@pytest.mark.parametrize("file", ["libc.so.6.1", "libcublas.so", "libx.so.1.2.3", "libcublas.txt"])
+@pytest.mark.parametrize(
+    "file", ["libc.so.6.1", "libcublas.so", "libx.so.1.2.3", "libcudnn.so.9.so.9"]
+)
 def test_other_files_are_none(file: str) -> None:
     assert loaded_files((f"/usr/lib/{file}",)) == ()
 

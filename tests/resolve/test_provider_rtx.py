@@ -254,6 +254,13 @@ def test_what_the_provider_takes(gpu: str) -> None:
     assert (made.verdict, made.rejected) == ("fixable", ())
 
 
+def test_where_there_is_no_wheel_for_the_system_its_gpus_do_not_matter() -> None:
+    arm = {"system": "windows", "machine": "aarch64"}
+    rejected = plan(machine(gpus=[{"compute_capability": "9.0"}], platform=arm)).rejected
+
+    assert {why.code for row in rejected for why in row.reasons} == {"no-wheel-platform"}
+
+
 def test_a_plugin_that_names_no_gpu_is_judged_by_its_code() -> None:
     wheels = tuple(row._replace(capabilities=()) for row in MATRIX.plugin_wheels)
     facts = machine(gpus=[{"compute_capability": "9.0"}])

@@ -720,9 +720,12 @@ SYSTEM_12 = tuple(
 )
 
 
-def on_system(*more: str | dict[str, Any], libraries: Any = SYSTEM_12, **environment: str) -> Plan:
-    """Plan for the wheels where the loader finds `libraries` outside of them."""
-    document = synthetic.document(*WHOLE_12, *more, libraries=list(libraries))
+def on_system(
+    *more: str | dict[str, Any], libraries: Any = SYSTEM_12, lacking: str = "?", **environment: str
+) -> Plan:
+    """Plan for the wheels but one, where the loader finds `libraries` outside of them."""
+    wheels = [row for row in WHOLE_12 if lacking not in row]
+    document = synthetic.document(*wheels, *more, libraries=list(libraries))
     document["python"] |= {"autoload": True}
     document["environment"] = environment
     return resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
@@ -734,6 +737,26 @@ def test_wheels_that_nothing_loads_are_none_where_the_system_has_all_libraries()
 
     assert (made.verdict, made.companions) == ("healthy", ())
     assert codes(made) == ["system-library", "system-library"]
+
+
+def test_who_asks_for_onnxruntime_gets_a_stand_in_there_too() -> None:
+    fastembed = {"name": "fastembed", "version": "0.5", "requires": ["onnxruntime>=1.20"]}
+
+    assert [row.name for row in on_system(fastembed).companions] == ["onnxruntime"]
+
+
+def test_a_plan_that_changes_something_brings_what_loads_the_wheels() -> None:
+    made = on_system(lacking="flatbuffers")
+
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries", "onnxruntime"]
+
+
+def test_of_the_system_is_what_has_no_wheel() -> None:
+    """The companion loads the wheels that there are."""
+    made = on_system("ortgpu-fix-libraries 1.26.0+set0", lacking="cudnn")
+    [row] = [row for row in made.findings if row.code == "system-library"]
+
+    assert dict(row.values)["library"] == "libcudnn.so.9"
 
 
 @pytest.mark.parametrize("lacking", [0, 1])
