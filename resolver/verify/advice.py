@@ -214,12 +214,30 @@ def _on_search(bench: Bench, found: Configuration) -> list[Reason]:
     if len(costs) > 1 and max(costs.values()) > CLEAR * min(costs.values()):
         said = ", ".join(f"{name} {_ms(costs[name])}" for name in SEARCHES if name in costs)
         rows.append(reason("searches-new-shapes", times=said))
+    rows += _on_many_runs(_search(found), known, costs)
     default = known.get("DEFAULT")
     frontend = numbers(bench.onnxruntime or "") >= FRONTEND_SINCE
     advised = _search(found) == "DEFAULT"
     if frontend and not advised and default is not None and default > CLEAR * min(known.values()):
         rows.append(reason("default-is-fallback", ms=_ms(default)))
     return rows
+
+
+def _on_many_runs(
+    advised: str, known: Mapping[str, float], new: Mapping[str, float]
+) -> list[Reason]:
+    """Return after how many runs of a shape the search with the fastest ones is the better one.
+
+    `known` and `new` are the milliseconds of a known shape and of the first run, by search.
+    """
+    best = min(known, key=lambda name: known[name])
+    saved = known.get(advised, 0.0) - known[best]
+    lost = new.get(best, 0.0) - new.get(advised, 0.0)
+    if saved <= known[best] * (CLEAR - 1) or lost <= 0:
+        return []
+    runs = str(math.ceil(lost / saved) + 1)
+    ms, than = _ms(known[best]), _ms(known[advised])
+    return [reason("search-pays-after", search=best, runs=runs, ms=ms, than=than)]
 
 
 def _on_refinements(bench: Bench, found: Configuration) -> list[Reason]:
