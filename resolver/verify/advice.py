@@ -231,11 +231,12 @@ def _on_many_runs(
     `known` and `new` are the milliseconds of a known shape and of the first run, by search.
     """
     best = min(known, key=lambda name: known[name])
-    saved = known.get(advised, 0.0) - known[best]
-    lost = new.get(best, 0.0) - new.get(advised, 0.0)
-    if saved <= known[best] * (CLEAR - 1) or lost <= 0:
+    if not {best, advised} <= new.keys() or known[advised] <= CLEAR * known[best]:
         return []
-    runs = str(math.ceil(lost / saved) + 1)
+    lost = new[best] - new[advised]
+    if lost <= 0:
+        return []
+    runs = str(math.ceil(lost / (known[advised] - known[best])) + 1)
     ms, than = _ms(known[best]), _ms(known[advised])
     return [reason("search-pays-after", search=best, runs=runs, ms=ms, than=than)]
 

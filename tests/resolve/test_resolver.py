@@ -751,6 +751,13 @@ def test_a_plan_that_changes_something_brings_what_loads_the_wheels() -> None:
     assert [row.name for row in made.companions] == ["ortgpu-fix-libraries", "onnxruntime"]
 
 
+def test_so_does_one_that_only_removes_something() -> None:
+    made = on_system("nvidia-cudnn-cu11 9.10.2.21")
+
+    assert (made.uninstall, made.install) == (("nvidia-cudnn-cu11",), ())
+    assert [row.name for row in made.companions] == ["ortgpu-fix-libraries", "onnxruntime"]
+
+
 def test_of_the_system_is_what_has_no_wheel() -> None:
     """The companion loads the wheels that there are."""
     made = on_system("ortgpu-fix-libraries 1.26.0+set0", lacking="cudnn")
