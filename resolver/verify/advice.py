@@ -84,7 +84,8 @@ def pick(bench: Bench) -> Configuration | None:
     """Return the search that is best for these shapes; None where none was timed beside the CPU.
 
     With several shapes: by what each of them takes when it is new, and when it comes again after
-    another one. With one: by steady runs, and where these are close, the release's default.
+    another one. With one: by steady runs, and where these are close, the release's default. A
+    search that failed for a shape is not chosen where another one did not.
     """
     rows = [
         row
@@ -93,19 +94,22 @@ def pick(bench: Bench) -> Configuration | None:
     ]
     if bench.at(CPU, 0).median_ms is None:
         return None
+    medians = {
+        row.key: [each.median_ms for each in bench.timings if each.key == row.key] for row in rows
+    }
+    steady = {key: [ms for ms in found if ms is not None] for key, found in medians.items()}
+    most = max(map(len, steady.values()), default=0)
+    if not most:
+        return None
     costs = {}
-    for row in rows:
-        timings = [bench.at(row.key, shape) for shape in range(len(bench.shapes))]
-        medians = [each.median_ms for each in timings if each.median_ms is not None]
-        if not medians:
-            continue
+    for key, known in steady.items():
+        timings = [bench.at(key, shape) for shape in range(len(bench.shapes))]
         varied = [
             (each.first_ms or 0.0) + (each.changed_ms or each.median_ms or 0.0)
             for each in timings[1:]
         ]
-        costs[row.key] = sum(varied) if varied else sum(medians)
-    if not costs:
-        return None
+        if len(known) == most:
+            costs[key] = sum(varied) if varied else sum(known)
     least = min(costs.values())
     return next(row for row in rows if costs.get(row.key, math.inf) <= least * CLOSE)
 
@@ -230,14 +234,15 @@ def _on_many_runs(
 
     `known` and `new` are the milliseconds of a known shape and of the first run, by search.
     """
-    best = min(known, key=lambda name: known[name])
-    if not {best, advised} <= new.keys() or known[advised] <= CLEAR * known[best]:
+    both = {name: ms for name, ms in known.items() if name in new}
+    if advised not in both:
         return []
+    best = min(both, key=lambda name: both[name])
     lost = new[best] - new[advised]
-    if lost <= 0:
+    if lost <= 0 or both[advised] <= CLEAR * both[best]:
         return []
-    runs = str(math.ceil(lost / (known[advised] - known[best])) + 1)
-    ms, than = _ms(known[best]), _ms(known[advised])
+    runs = str(math.ceil(lost / (both[advised] - both[best])) + 1)
+    ms, than = _ms(both[best]), _ms(both[advised])
     return [reason("search-pays-after", search=best, runs=runs, ms=ms, than=than)]
 
 

@@ -327,6 +327,16 @@ def test_a_search_that_failed_keeps_no_other_from_being_chosen() -> None:
     assert found == GPU["DEFAULT"]
 
 
+@pytest.mark.parametrize("failed", [0, 1])
+def test_one_that_failed_for_a_shape_is_not_chosen(failed: int) -> None:
+    """For want of memory, say; it had cost nothing there."""
+    rows = [timing(CPU, shape, 20.0) for shape in range(2)]
+    rows += [timing("cuda-default", shape, 2.0) for shape in range(2)]
+    rows += [timing("cuda-exhaustive", 1 - failed, 1.0)]
+
+    assert pick(bench(rows, [(1, 8), (1, 16)])) == GPU["DEFAULT"]
+
+
 def test_refinements_that_bring_nothing_are_not_told() -> None:
     more = refinements(GPU["HEURISTIC"], REPORT)
     medians = dict(zip([row.key for row in more], [2.0, 2.0, 2.5, 2.5], strict=True))
