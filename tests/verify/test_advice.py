@@ -332,7 +332,10 @@ def test_one_that_failed_for_a_shape_is_not_chosen(failed: int) -> None:
     """For want of memory, say; it had cost nothing there."""
     rows = [timing(CPU, shape, 20.0) for shape in range(2)]
     rows += [timing("cuda-default", shape, 2.0) for shape in range(2)]
-    rows += [timing("cuda-exhaustive", 1 - failed, 1.0)]
+    rows += [
+        timing("cuda-exhaustive", 1 - failed, 1.0),
+        Timing(key="cuda-exhaustive", shape=failed),
+    ]
 
     assert pick(bench(rows, [(1, 8), (1, 16)])) == GPU["DEFAULT"]
 
