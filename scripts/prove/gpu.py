@@ -506,7 +506,7 @@ def bring_back(proof: Proof, python: Path) -> dict[str, Any]:
     """Put the CPU build over the set, as an update does, and take it out with one command."""
     row: dict[str, Any] = {}
     overwrite(proof, python)
-    row["application"] = proof.run(python, "-c", APPLICATION, "unchanged", *MODELS, limit=180)
+    row["application"] = proof.apply_application(python, "unchanged")
     row["check"] = proof.fix("--check", python=python)
     row["apply"] = proof.fix("--apply", "--yes", *proof.sources(), python=python)
     row["after"] = proof.apply_application(python, "unchanged")
