@@ -1,7 +1,7 @@
 """Download wheels into a folder, and check them.
 
 A file is checked against the size and the hash that the caller knows, never against those of an
-index. Files of an earlier run are used, and partial ones completed; what was downloaded for another
+index. Files of an earlier run are used, and partial ones completed; what came for another
 environment is taken from where it is kept (`kept_wheels`).
 """
 
@@ -160,7 +160,13 @@ class _Downloader:
         if file_digest(part) != wheel.sha256:
             part.unlink()
             raise Error("download-hash-mismatch", file=wheel.file, url=str(source))
+        return self._arrived(part, path)
+
+    def _arrived(self, part: Path, path: Path) -> Path:
+        """Give a whole file its name, and keep it: what brings the set back names no folder."""
         part.replace(path)
+        if self._index.sources.kept is not None:
+            keep(self._index.sources.kept, path)
         return path
 
     def _fetch_checked(self, wheel: Wheel, url: str, path: Path) -> Path:
@@ -174,10 +180,7 @@ class _Downloader:
 
         for _ in range(2):  # the partial file of an earlier run may be wrong
             if self._index.retry(fetch, size) == wheel.sha256:
-                part.replace(path)
-                if self._index.sources.kept is not None:
-                    keep(self._index.sources.kept, path)
-                return path
+                return self._arrived(part, path)
             part.unlink()
         raise Error("download-hash-mismatch", file=wheel.file, url=without_credentials(url))
 

@@ -1,4 +1,4 @@
-"""Wheels that were downloaded before, in one folder of this user, for other environments.
+"""Wheels that came before, from an index or a folder, in one folder of this user, for later.
 
 Never needed, and bounded; a wheel is checked when it is taken. Several runs may use the folder at
 once: a file comes into it whole, by renaming, and who takes one has it under a name of its own.

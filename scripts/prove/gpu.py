@@ -11,10 +11,10 @@ apply, verify, an unchanged application before and after, a second plan, undo. B
 application computes with both in turn, in either order. In the first state that works, programs
 are looked into (`run`), the CPU build comes back and is taken out again, and models are measured
 as well (`verify MODEL --bench --report`), those of `--model` too. With a wheel of NVIDIA's plugin
-in DIR the plain onnxruntime gets that. One JSON says what was
-planned, what ran where, which libraries were loaded, how long each step took, and whether the GPU
-computed the right numbers; the machine is recorded as a capture beside it. It ends at the time
-limit with what it has, and says what it skipped.
+in DIR the plain onnxruntime gets that, with wheels for CUDA 12 the set for that, newest and
+smallest. One JSON says what was planned, what ran where, which libraries were loaded, how long each
+step took, and whether the GPU computed the right numbers; the machine is recorded as a capture
+beside it. It ends at the time limit with what it has, and says what it skipped.
 
 Without a GPU it goes as far as it can: `--facts FILE` gives the machine to plan for, `--online`
 lets the package index serve what DIR lacks.
@@ -427,6 +427,15 @@ def plant_plugin(proof: Proof) -> Path:
     return python
 
 
+def plant_cuda_12(proof: Proof) -> Path:
+    """Plant the CPU build, to get the set for CUDA 12 from its wheels."""
+    if not proof.wheel("nvidia_cudnn_cu12-"):
+        raise Skipped("no wheels for CUDA 12 are at hand")
+    python = proof.environment("cuda-12", *RUNTIME)
+    proof.onnxruntime(python, "onnxruntime")
+    return python
+
+
 STATES: dict[str, Callable[[Proof], Path]] = {
     "cpu": plant_cpu,
     "torch": plant_torch,
@@ -437,8 +446,14 @@ STATES: dict[str, Callable[[Proof], Path]] = {
     "cudnn-twice": plant_cudnn_twice,
     "others": plant_others,
     "tensorrt-rtx": plant_plugin,
+    "cuda-12": plant_cuda_12,
+    "cuda-12-small": plant_cuda_12,
 }
-WANTED = {"tensorrt-rtx": ("--provider", "tensorrt-rtx")}
+WANTED = {
+    "tensorrt-rtx": ("--provider", "tensorrt-rtx"),
+    "cuda-12": ("--cuda", "12"),
+    "cuda-12-small": ("--cuda", "12", "--prefer", "small"),
+}
 """What the command is asked for besides, by state."""
 
 
@@ -503,12 +518,18 @@ def provoke(proof: Proof, python: Path) -> dict[str, Any]:
 
 
 def bring_back(proof: Proof, python: Path) -> dict[str, Any]:
-    """Put the CPU build over the set, as an update does, and take it out with one command."""
+    """Put the CPU build over the set, as an update does, and take it out with one command.
+
+    pip does it where there is a wheel; the command names no folder, as that of the loader.
+    """
     row: dict[str, Any] = {}
-    overwrite(proof, python)
+    if proof.wheel("onnxruntime-"):
+        proof.pip(python, "install", "-q", "-U", "--no-deps", "onnxruntime")
+    else:
+        overwrite(proof, python)
     row["application"] = proof.apply_application(python, "unchanged")
     row["check"] = proof.fix("--check", python=python)
-    row["apply"] = proof.fix("--apply", "--yes", *proof.sources(), python=python)
+    row["apply"] = proof.fix("--apply", "--yes", "--offline", python=python)
     row["after"] = proof.apply_application(python, "unchanged")
     row["right"] = is_right(row["after"])
     return row

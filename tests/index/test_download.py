@@ -551,6 +551,17 @@ def test_what_lies_near_is_copied(tmp_path: Path, *, offline: bool) -> None:
     assert (tmp_path / "into" / "a.whl").stat().st_nlink == 1
 
 
+def test_what_lay_near_is_kept_for_when_the_folder_is_gone(tmp_path: Path) -> None:
+    """The loader's command names no folder, and failed without network."""
+    near, kept = tmp_path / "near", tmp_path / "kept"
+    near.mkdir()
+    (near / "a.whl").write_bytes(BYTES)
+    Served(find_links=near, offline=True, kept=kept).bring(tmp_path / "first")
+
+    assert Served(offline=True, kept=kept).bring(tmp_path / "second") == []
+    assert names(tmp_path / "second") == ["a.whl"]
+
+
 def test_another_file_of_that_name_near_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     near = tmp_path / "near"
     near.mkdir()
