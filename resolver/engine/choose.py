@@ -43,7 +43,7 @@ and raise Error `requirements-impossible` with the output of the engine.
 
 `fetch` installs exactly `wheels`, which it brings from the indexes itself, into the prefix `into`,
 and returns whether it could; where `sources` are offline, from its cache alone. `install` does so
-with files that are here, in one folder, and raises Error `install-failed` with the output of the
+with files that are here, and raises Error `install-failed` with the output of the
 engine. `compile_modules` makes the bytecode of what is staged in `into`, where that can be made.
 None of them changes the environment: `target` is the Python that the scripts will name.
 """

@@ -95,7 +95,9 @@ class EngineBase:
         self, argv: Sequence[str], staged: Sequence[StagedFile], into: Prefix
     ) -> None:
         """Run the engine `argv` with the options for installing `staged` into the prefix `into`."""
-        argv = [*argv, "--quiet", "--no-index", "--find-links", as_link(staged[0].path.parent)]
+        folders = dict.fromkeys(as_link(file.path.parent) for file in staged)
+        places = [word for folder in folders for word in ("--find-links", folder)]
+        argv = [*argv, "--quiet", "--no-index", *places]
         self.install_pinned(argv, [file.wheel for file in staged], into, self._without_network())
 
     def compile_modules(self, folder: Path, target: Target, into: Prefix) -> None:

@@ -32,7 +32,7 @@ def take_kept(folder: Path, name: str, path: Path) -> bool:
         if sys.platform != "win32" and about.st_uid != os.geteuid():
             shutil.copyfile(source, path)
         else:
-            _link(source, path)
+            link_or_copy(source, path)
     except OSError:
         return False
     with contextlib.suppress(OSError):
@@ -48,7 +48,7 @@ def keep(folder: Path, path: Path) -> None:
             return  # under sudo: its owner could not remove it
         if not (folder / path.name).exists():
             with tempfile.TemporaryDirectory(dir=folder) as own:
-                _link(path, Path(own, path.name))
+                link_or_copy(path, Path(own, path.name))
                 Path(own, path.name).replace(folder / path.name)
         trim(folder, MOST)
 
@@ -64,7 +64,8 @@ def trim(folder: Path, most: int) -> None:
         total -= about.st_size
 
 
-def _link(source: Path, path: Path) -> None:
+def link_or_copy(source: Path, path: Path) -> None:
+    """Make `path` another name of the file `source`, or a copy; raises OSError."""
     try:
         os.link(source, path)
     except OSError:

@@ -1,0 +1,94 @@
+"""The CUDA provider that lies in the environment already: linked, not unpacked once more.
+
+Another build of onnxruntime that was installed over the GPU build has no file of this name, and it
+is five sixths of the bytes: most of the time, and of the space, that the way back took.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import csv
+import os
+import shutil
+import stat
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+from ..engine.common import StagedFile
+from ..evidence.onnxruntime import PROVIDER
+from ..index.kept_wheels import link_or_copy
+from ..utils.files import file_digest
+from .staged_tree import long_path
+from .state_folder import Site, join
+
+
+class LeanWheel(NamedTuple):
+    """A wheel to install, and what it lacks."""
+
+    staged: StagedFile
+    row: tuple[str, ...] = ()
+    """The row of RECORD about the provider; empty where nothing was left out."""
+    present: str = ""
+    """Where that file lies in the environment."""
+
+    def complete(self, tree: Path) -> None:
+        """Bring the provider to where an engine has installed the rest in `tree`.
+
+        pip writes the RECORD of the wheel, uv one of what it found in it. Raises OSError.
+        """
+        infos = tree.rglob(f"{self.staged.path.name.partition('-')[0]}-*.dist-info")
+        for info in infos if self.row else ():
+            goal = Path(long_path(join(str(info.parent), os.path.normpath(self.row[0]))))
+            goal.parent.mkdir(exist_ok=True)
+            link_or_copy(Path(long_path(self.present)), goal)
+            record = Path(long_path(str(info)), "RECORD")
+            text = record.read_text("utf-8")
+            if f"\n{self.row[0]}," not in text:
+                record.write_text(f"{text}{','.join(self.row)}\n", "utf-8")
+
+
+def lean_wheel(file: StagedFile, site: Site, folder: Path) -> LeanWheel:
+    """Return the wheel `file` without the provider that is in the environment, byte for byte.
+
+    It is written to `folder`; where the provider is another, or none, it is the wheel as it was.
+    Raises OSError.
+    """
+    with zipfile.ZipFile(file.path) as whole:
+        row = _row(whole)
+        present = join(site.platlib, os.path.normpath(row[0])) if row else ""
+        if not _is(present, row):
+            return LeanWheel(file)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / file.path.name
+        with zipfile.ZipFile(path, "w") as lean:
+            for info in whole.infolist():
+                if info.filename != row[0]:
+                    stored = copy.copy(info)
+                    stored.compress_type = zipfile.ZIP_STORED
+                    with whole.open(info) as source, lean.open(stored, "w") as goal:
+                        shutil.copyfileobj(source, goal)
+    wheel = file.wheel._replace(sha256=file_digest(path))
+    return LeanWheel(StagedFile(wheel=wheel, path=path), row, present)
+
+
+def _row(wheel: zipfile.ZipFile) -> tuple[str, ...]:
+    """Return the row of RECORD about the provider; empty where the wheel has none."""
+    if not any(map(PROVIDER.fullmatch, wheel.namelist())):
+        return ()
+    (record,) = (name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))
+    rows = csv.reader(wheel.read(record).decode().splitlines())
+    return next(tuple(row) for row in rows if PROVIDER.fullmatch(row[0]))
+
+
+def _is(path: str, row: tuple[str, ...]) -> bool:
+    """Return whether the file at `path` is the one of the `row` of a RECORD."""
+    try:
+        about = os.lstat(path)
+        if not stat.S_ISREG(about.st_mode) or str(about.st_size) != row[2]:
+            return False
+        packed = base64.urlsafe_b64encode(bytes.fromhex(file_digest(Path(path))))
+    except OSError:
+        return False
+    return row[1] == f"sha256={packed.decode().rstrip('=')}"

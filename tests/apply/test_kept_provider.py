@@ -1,0 +1,144 @@
+"""The CUDA provider that is still in the environment is linked, not unpacked once more."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ortgpu_fix.apply.kept_provider import LeanWheel, lean_wheel
+from ortgpu_fix.apply.staged_tree import read_staged_tree
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.engine.common import Prefix, StagedFile
+from ortgpu_fix.engine.pip import Pip
+from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.plan.wheels import PYPI, Wheel
+from ortgpu_fix.utils.process import run
+from support.local_index import make_wheel
+from support.standin_wheels import clean_environment, find_uv, make_venv
+
+NAME = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+BYTES = b"machine code" * 1000
+SCRIPTS = {"onnxruntime_test": "onnxruntime:main"}
+
+
+def staged(folder: Path, **files: bytes) -> StagedFile:
+    """Return a wheel of the GPU build whose provider is `files["provider"]`."""
+    content = {NAME: files["provider"]} if "provider" in files else {}
+    content["onnxruntime/__init__.py"] = b"def main(): ..."
+    path = make_wheel(folder, "onnxruntime-gpu", "1.26.0", files=content, scripts=SCRIPTS)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    wheel = Wheel("onnxruntime-gpu", "1.26.0", PYPI, path.name, path.stat().st_size, digest)
+    return StagedFile(wheel=wheel, path=path)
+
+
+def site_with(folder: Path, content: bytes | None) -> Site:
+    if content is not None:
+        file = folder / NAME
+        file.parent.mkdir(parents=True)
+        file.write_bytes(content)
+    return Site(purelib="", platlib=str(folder), scripts="", prefix="")
+
+
+def test_the_same_file_is_left_out_and_the_rest_stays(tmp_path: Path) -> None:
+    whole = staged(tmp_path / "wheels", provider=BYTES)
+
+    found = lean_wheel(whole, site_with(tmp_path / "site", BYTES), tmp_path / "lean" / "er")
+
+    assert found.present == str(tmp_path / "site" / NAME)
+    assert found.row[0] == NAME
+    assert found.staged.path == tmp_path / "lean" / "er" / whole.path.name
+    content = found.staged.path.read_bytes()
+    assert found.staged.wheel == whole.wheel._replace(sha256=hashlib.sha256(content).hexdigest())
+    with zipfile.ZipFile(whole.path) as before, zipfile.ZipFile(found.staged.path) as after:
+        assert set(before.namelist()) - set(after.namelist()) == {NAME}
+        assert all(before.read(name) == after.read(name) for name in after.namelist())
+        assert {info.compress_type for info in after.infolist()} == {zipfile.ZIP_STORED}
+
+
+@pytest.mark.parametrize("there", [None, b"another", BYTES[::-1]])
+def test_where_it_is_gone_or_another_the_wheel_stays_whole(
+    tmp_path: Path, there: bytes | None
+) -> None:
+    whole = staged(tmp_path / "wheels", provider=BYTES)
+
+    assert lean_wheel(whole, site_with(tmp_path / "s", there), tmp_path) == LeanWheel(whole)
+
+
+def test_a_wheel_without_a_provider_stays_whole(tmp_path: Path) -> None:
+    whole = staged(tmp_path / "wheels")
+
+    assert lean_wheel(whole, site_with(tmp_path / "s", BYTES), tmp_path) == LeanWheel(whole)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a right there")
+def test_a_link_to_it_elsewhere_is_not_the_file(tmp_path: Path) -> None:
+    whole = staged(tmp_path / "wheels", provider=BYTES)
+    site = site_with(tmp_path / "site", BYTES)
+    there = tmp_path / "site" / NAME
+    there.rename(tmp_path / "elsewhere")
+    there.symlink_to(tmp_path / "elsewhere")
+
+    assert lean_wheel(whole, site, tmp_path) == LeanWheel(whole)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_the_file_is_another_name_of_the_one_there_and_listed_once(
+    tmp_path: Path, *, listed: bool
+) -> None:
+    """pip copies the wheel's RECORD, and uv writes one of what it found in the wheel."""
+    whole = staged(tmp_path / "wheels", provider=BYTES)
+    found = lean_wheel(whole, site_with(tmp_path / "site", BYTES), tmp_path / "lean")
+    info = tmp_path / "tree" / "lib" / "onnxruntime_gpu-1.26.0.dist-info"
+    info.mkdir(parents=True)
+    (tmp_path / "tree" / "lib" / "onnxruntime").mkdir()
+    other = tmp_path / "tree" / "lib" / "numpy-2.0.dist-info"
+    other.mkdir()
+    row = ",".join(found.row)
+    (info / "RECORD").write_text(f"a.py,,\n{row}\n" if listed else "a.py,,\n")
+
+    found.complete(tmp_path / "tree")
+
+    assert (info.parent / NAME).samefile(tmp_path / "site" / NAME)
+    assert (info / "RECORD").read_text() == f"a.py,,\n{row}\n"
+    assert not list(other.iterdir())
+
+
+def test_a_whole_wheel_needs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "onnxruntime_gpu-1.26.0.dist-info").mkdir()
+
+    LeanWheel(staged(tmp_path / "wheels")).complete(tmp_path)
+
+    assert not list((tmp_path / "onnxruntime_gpu-1.26.0.dist-info").iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["pip", "uv"])
+def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str) -> None:
+    venv = make_venv(tmp_path / "venv", pip=kind == "pip")
+    whole = staged(tmp_path / "wheels", provider=BYTES)
+    venv.install(whole.path)
+    target = venv.target()
+    site = Site.of(target)
+    found = lean_wheel(whole, site, tmp_path / "lean")
+    environ = clean_environment()
+    engine = (
+        Uv(program=find_uv(), version="0", environ=environ, runner=run)
+        if kind == "uv"
+        else Pip(
+            command=(target.executable, "-m", "pip"), version="25", environ=environ, runner=run
+        )
+    )
+    into = Prefix(tmp_path / "tree", tmp_path / "work", tmp_path / "lock")
+
+    engine.install([found.staged], target, into)
+    found.complete(into.folder)
+
+    tree = read_staged_tree(into.folder, site, [whole.wheel])
+    provider = str(venv.site.resolve() / NAME)
+    assert Path(tree.files[provider]).samefile(provider)
+    assert tree.hashes[provider] == hashlib.sha256(BYTES).hexdigest()
+    assert {Path(path).name for path in tree.files} >= {"__init__.py", "onnxruntime_test"}
