@@ -12,9 +12,10 @@ application computes with both in turn, in either order. In the first state that
 are looked into (`run`), the CPU build comes back and is taken out again, and models are measured
 as well (`verify MODEL --bench --report`), those of `--model` too. With a wheel of NVIDIA's plugin
 in DIR the plain onnxruntime gets that, with wheels for CUDA 12 the set for that, newest and
-smallest. One JSON says what was planned, what ran where, which libraries were loaded, how long each
-step took, and whether the GPU computed the right numbers; the machine is recorded as a capture
-beside it. It ends at the time limit with what it has, and says what it skipped.
+smallest, and with a wheel of uv the newest through that. One JSON says what was planned, what ran
+where, which libraries were loaded, how long each step took, and whether the GPU computed the right
+numbers; the machine is recorded as a capture beside it. It ends at the time limit with what it has,
+and says what it skipped.
 
 Without a GPU it goes as far as it can: `--facts FILE` gives the machine to plan for, `--online`
 lets the package index serve what DIR lacks.
@@ -36,6 +37,10 @@ import venv
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from support.local_index import LocalIndex
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ("numpy", "flatbuffers", "packaging", "protobuf", "sympy", "coloredlogs")
@@ -169,6 +174,8 @@ class Proof:
         self.ends: float = time.monotonic() + options.limit
         self.measured: dict[str, Any] = {}
         self.tool: list[str] = options.tool.split() if options.tool else []
+        self.index: tuple[str, ...] = ()
+        """Where uv finds packages, instead of the folder."""
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -216,6 +223,8 @@ class Proof:
 
     def sources(self) -> list[str]:
         """Return the flags that say where packages come from."""
+        if self.index:
+            return list(self.index)
         found = ["--find-links", str(self.options.wheels)] if self.options.wheels else []
         return found if self.options.online else ["--offline", *found]
 
@@ -436,6 +445,18 @@ def plant_cuda_12(proof: Proof) -> Path:
     return python
 
 
+def plant_for_uv(proof: Proof) -> Path:
+    """Plant the same, and let uv bring the set through its cache, from an index on this machine."""
+    if not proof.wheel("uv-") or proof.tool[1:2] != ["-m"]:
+        raise Skipped("no wheel of uv is at hand")
+    python = plant_cuda_12(proof)
+    proof.pip(Path(proof.tool[0]), "install", "-q", "--no-deps", "uv")
+    index = LocalIndex(proof.options.wheels)
+    index.__enter__()  # as long as this process
+    proof.index = ("--index-url", index.url)
+    return python
+
+
 STATES: dict[str, Callable[[Proof], Path]] = {
     "cpu": plant_cpu,
     "torch": plant_torch,
@@ -448,11 +469,13 @@ STATES: dict[str, Callable[[Proof], Path]] = {
     "tensorrt-rtx": plant_plugin,
     "cuda-12": plant_cuda_12,
     "cuda-12-small": plant_cuda_12,
+    "cuda-12-uv": plant_for_uv,
 }
 WANTED = {
     "tensorrt-rtx": ("--provider", "tensorrt-rtx"),
     "cuda-12": ("--cuda", "12"),
     "cuda-12-small": ("--cuda", "12", "--prefer", "small"),
+    "cuda-12-uv": ("--cuda", "12"),
 }
 """What the command is asked for besides, by state."""
 
@@ -467,10 +490,13 @@ def go_through(proof: Proof, name: str, row: dict[str, Any]) -> None:
     row["apply"] = proof.fix("--apply", "--yes", *wanted, *proof.sources(), python=python)
     row["verify"] = proof.fix("verify", python=python, facts=False)
     row["after"] = [proof.apply_application(python, way) for way in ways]
-    if row["verify"]["exit"] == 0 and not proof.measured:
+    works, first = row["verify"]["exit"] == 0, not proof.measured
+    if works and first:
         row["programs"] = look_into(proof, python)
         row["failures"] = provoke(proof, python)
+    if works and (first or proof.index):
         row["came_back"] = bring_back(proof, python)
+    if works and first:
         measure(proof, python)
     if name == "others":
         row["others"] = [
@@ -529,7 +555,7 @@ def bring_back(proof: Proof, python: Path) -> dict[str, Any]:
         overwrite(proof, python)
     row["application"] = proof.apply_application(python, "unchanged")
     row["check"] = proof.fix("--check", python=python)
-    row["apply"] = proof.fix("--apply", "--yes", "--offline", python=python)
+    row["apply"] = proof.fix("--apply", "--yes", "--offline", *proof.index, python=python)
     row["after"] = proof.apply_application(python, "unchanged")
     row["right"] = is_right(row["after"])
     return row
