@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -22,20 +23,22 @@ from .torch import TomlTable
 SCHEMA = 1
 LARGEST = 1 << 26
 """The most bytes of a file of rows; all that an index has today are 2 MB."""
-_ROWS = RowReaders(forms=True)
-_ADDED_TABLES: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
-    "onnxruntime": {"build": _ROWS.build},
-    "nvidia": {"distribution": _ROWS.distribution},
-    "toolkits": {"toolkit": _ROWS.toolkit},
-    "torch": {"torch": _ROWS.torch, "companion": _ROWS.companion},
-    "plugins": {"plugin": _ROWS.plugin, "wheel": _ROWS.onnxruntime},
-}
-"""The tables that grow, and what reads the rows of each kind in them."""
 _SINCE = frozenset({"plugins"})
-"""Those that files which were written before lack."""
-
-
+"""The tables that files which were written before lack."""
 _LONGEST_PROBLEM = 300
+
+
+@functools.cache
+def _readers() -> Mapping[str, Mapping[str, Callable[[Any], object]]]:
+    """Return the tables that grow, and what reads the rows of each kind in them."""
+    rows = RowReaders(forms=True)
+    return {
+        "onnxruntime": {"build": rows.build},
+        "nvidia": {"distribution": rows.distribution},
+        "toolkits": {"toolkit": rows.toolkit},
+        "torch": {"torch": rows.torch, "companion": rows.companion},
+        "plugins": {"plugin": rows.plugin, "wheel": rows.onnxruntime},
+    }
 
 
 def _is_day(text: str) -> bool:
@@ -118,13 +121,13 @@ def parse_additions(text: bytes, file: object) -> Additions:
         read, index_url = _HEAD({"read": document["read"], "index_url": document["index"]})
         tables = {
             name: {kind: list(document["tables"][name][kind]) for kind in kinds}
-            for name, kinds in _ADDED_TABLES.items()
+            for name, kinds in _readers().items()
             if name in document["tables"] or name not in _SINCE
         }
         digest = _digest(read, index_url, tables)
         if (SCHEMA, digest) == (document["schema"], document["digest"]):
             for name, table in tables.items():
-                for kind, read_row in _ADDED_TABLES[name].items():
+                for kind, read_row in _readers()[name].items():
                     read_rows(table, kind, read_row)
             return Additions(read=read, index_url=index_url, tables=tables, digest=digest)
         problem = "its content does not have its digest"
@@ -141,10 +144,10 @@ def _digest(read: str, index_url: str, tables: object) -> str:
 
 def with_additions(name: str, table: TomlTable, added: Sequence[Additions]) -> TomlTable:
     """Return the table `name` of the shipped matrix with the rows that it lacks."""
-    if name not in _ADDED_TABLES or not added:
+    if not added or name not in _readers():
         return table
     grown = dict(table)
-    for kind in _ADDED_TABLES[name]:
+    for kind in _readers()[name]:
         rows: list[dict[str, Any]] = list(table[kind])
         for addition in added:
             new = cast("list[dict[str, Any]]", addition.tables.get(name, {}).get(kind, []))

@@ -81,7 +81,7 @@ def row_reader(kind: type[R], *, forms: bool = False) -> Callable[[object], R]:
     named = cast("Any", kind)
     fields = [
         (name, _reader(hint, forms=forms), named._field_defaults.get(name, _absent(hint)))
-        for name, hint in get_type_hints(kind, include_extras=True).items()
+        for name, hint in get_type_hints(kind, include_extras=forms).items()
     ]
 
     def read(row: object) -> R:
@@ -107,12 +107,16 @@ def read_rows(table: Mapping[str, Any], kind: str, read: Callable[[Any], R]) -> 
     Raises ValueError with the key where one does not fit (`build[3].cuda: is no text`), KeyError
     and TypeError where there is no such list of tables.
     """
+    return tuple(_each(read, table[kind], kind))
+
+
+def _each(read: Callable[[Any], R], values: Sequence[Any], kind: str = "") -> list[R]:
     made: list[R] = []
     try:
-        made.extend(map(read, table[kind]))
+        made.extend(map(read, values))
     except ValueError as error:
         raise ValueError(f"{kind}[{len(made)}]{error}") from error
-    return tuple(made)
+    return made
 
 
 _MISSING = object()
@@ -163,7 +167,7 @@ def _list_of(kind: Callable[[list[Any]], Any], read: FieldReader) -> FieldReader
     def many(value: object) -> object:
         if not isinstance(value, (list, tuple)):
             raise ValueError(": is no list")  # noqa: TRY004
-        return kind([_at(at, read, one) for at, one in enumerate(cast("Sequence[object]", value))])
+        return kind(_each(read, cast("Sequence[object]", value)))
 
     return many
 
