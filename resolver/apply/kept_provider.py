@@ -11,13 +11,15 @@ import copy
 import csv
 import os
 import shutil
-import stat
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..engine.common import StagedFile
+from ..engine.choose import Engine
+from ..engine.common import Prefix, StagedFile
 from ..evidence.onnxruntime import PROVIDER
+from ..facts.target import Target
 from ..index.kept_wheels import link_or_copy
 from ..utils.files import file_digest
 from .staged_tree import long_path
@@ -41,12 +43,24 @@ class LeanWheel(NamedTuple):
         infos = tree.rglob(f"{self.staged.path.name.partition('-')[0]}-*.dist-info")
         for info in infos if self.row else ():
             goal = Path(long_path(join(str(info.parent), os.path.normpath(self.row[0]))))
-            goal.parent.mkdir(exist_ok=True)
             link_or_copy(Path(long_path(self.present)), goal)
             record = Path(long_path(str(info)), "RECORD")
             text = record.read_text("utf-8")
             if f"\n{self.row[0]}," not in text:
                 record.write_text(f"{text}{','.join(self.row)}\n", "utf-8")
+
+
+def install_lean(
+    staged: Sequence[StagedFile], target: Target, site: Site, into: Prefix, engine: Engine
+) -> None:
+    """Install `staged` into the prefix, but for the provider that the environment `site` has.
+
+    Raises OSError, and as `Engine.install`.
+    """
+    lean = [lean_wheel(file, site, into.work / "lean") for file in staged]
+    engine.install([each.staged for each in lean], target, into)
+    for each in lean:
+        each.complete(into.folder)
 
 
 def lean_wheel(file: StagedFile, site: Site, folder: Path) -> LeanWheel:
@@ -57,7 +71,7 @@ def lean_wheel(file: StagedFile, site: Site, folder: Path) -> LeanWheel:
     """
     with zipfile.ZipFile(file.path) as whole:
         row = _row(whole)
-        present = join(site.platlib, os.path.normpath(row[0])) if row else ""
+        present = join(site.platlib, os.path.normpath("".join(row[:1])))
         if not _is(present, row):
             return LeanWheel(file)
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,18 +89,16 @@ def lean_wheel(file: StagedFile, site: Site, folder: Path) -> LeanWheel:
 
 def _row(wheel: zipfile.ZipFile) -> tuple[str, ...]:
     """Return the row of RECORD about the provider; empty where the wheel has none."""
-    if not any(map(PROVIDER.fullmatch, wheel.namelist())):
-        return ()
-    (record,) = (name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))
-    rows = csv.reader(wheel.read(record).decode().splitlines())
-    return next(tuple(row) for row in rows if PROVIDER.fullmatch(row[0]))
+    records = (name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))
+    (record,) = (name for name in records if name.count("/") == 1)  # the others are vendored
+    rows = map(tuple, csv.reader(wheel.read(record).decode().splitlines()))
+    return next((row for row in rows if PROVIDER.fullmatch(row[0])), ())
 
 
 def _is(path: str, row: tuple[str, ...]) -> bool:
-    """Return whether the file at `path` is the one of the `row` of a RECORD."""
+    """Return whether the file at `path`, no link, is the one of the `row` of a RECORD."""
     try:
-        about = os.lstat(path)
-        if not stat.S_ISREG(about.st_mode) or str(about.st_size) != row[2]:
+        if not row or str(os.lstat(path).st_size) != row[2]:  # of 400 MB, which are read then
             return False
         packed = base64.urlsafe_b64encode(bytes.fromhex(file_digest(Path(path))))
     except OSError:

@@ -32,7 +32,7 @@ from ..utils.files import disk_error
 from ..utils.progress import Progress
 from .chosen_wheels import Confirm, choose_wheels
 from .hashed_files import unchanged_files
-from .kept_provider import lean_wheel
+from .kept_provider import install_lean
 from .staged_tree import (
     StagedTree,
     long_path,
@@ -97,8 +97,6 @@ def stage_wheels(
         pairs = zip(to_download, paths, strict=True)
         staged = [StagedFile(wheel=wheel, path=path) for wheel, path in pairs]
         _need(folder, sum(read_wheel_contents(file.path).size for file in staged))
-        lean = [lean_wheel(file, site, into.work / "lean") for file in staged]
-        staged = [each.staged for each in lean]
         for companion in companions:
             if companion.has_data:
                 path = folder / companion.file
@@ -107,9 +105,7 @@ def stage_wheels(
         if staged:
             progress("install", engine=engine.name, count=len(staged))
             with written_early(folder):
-                engine.install(staged, target, into)
-            for each in lean:
-                each.complete(into.folder)
+                install_lean(staged, target, site, into, engine)
         if modules := [companion for companion in companions if not companion.has_data]:
             _unpack(modules, target, into, engine)
         remove_tree(into.work)

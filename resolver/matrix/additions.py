@@ -24,7 +24,9 @@ SCHEMA = 1
 LARGEST = 1 << 26
 """The most bytes of a file of rows; all that an index has today are 2 MB."""
 _SINCE = frozenset({"plugins"})
-"""The tables that files which were written before lack."""
+"""Those that files which were written before lack."""
+
+
 _LONGEST_PROBLEM = 300
 
 

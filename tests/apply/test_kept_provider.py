@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from ortgpu_fix.apply.kept_provider import LeanWheel, lean_wheel
+from ortgpu_fix.apply import kept_provider
+from ortgpu_fix.apply.kept_provider import LeanWheel, install_lean, lean_wheel
 from ortgpu_fix.apply.staged_tree import read_staged_tree
 from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix, StagedFile
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.plan.wheels import PYPI, Wheel
+from ortgpu_fix.utils.files import file_digest
 from ortgpu_fix.utils.process import run
 from support.local_index import make_wheel
 from support.standin_wheels import clean_environment, find_uv, make_venv
@@ -29,6 +34,8 @@ def staged(folder: Path, **files: bytes) -> StagedFile:
     """Return a wheel of the GPU build whose provider is `files["provider"]`."""
     content = {NAME: files["provider"]} if "provider" in files else {}
     content["onnxruntime/__init__.py"] = b"def main(): ..."
+    content["onnxruntime/capi/_pybind_state.py"] = b""
+    content["onnxruntime/vendored-1.dist-info/RECORD"] = b"a,,"
     path = make_wheel(folder, "onnxruntime-gpu", "1.26.0", files=content, scripts=SCRIPTS)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     wheel = Wheel("onnxruntime-gpu", "1.26.0", PYPI, path.name, path.stat().st_size, digest)
@@ -61,11 +68,27 @@ def test_the_same_file_is_left_out_and_the_rest_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [None, b"another", BYTES[::-1]])
 def test_where_it_is_gone_or_another_the_wheel_stays_whole(
-    tmp_path: Path, there: bytes | None
+    tmp_path: Path, there: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of another size, it is not even read."""
+    read: list[Path] = []
+
+    def digest(path: Path) -> str:
+        read.append(path)
+        return file_digest(path)
+
+    monkeypatch.setattr(kept_provider, "file_digest", digest)
     whole = staged(tmp_path / "wheels", provider=BYTES)
 
     assert lean_wheel(whole, site_with(tmp_path / "s", there), tmp_path) == LeanWheel(whole)
+    assert len(read) == (there == BYTES[::-1])
+
+
+def test_several_wheels_are_written_to_one_folder(tmp_path: Path) -> None:
+    site = site_with(tmp_path / "site", BYTES)
+    for name in ("first", "second"):
+        found = lean_wheel(staged(tmp_path / name, provider=BYTES), site, tmp_path / "lean")
+        assert found.staged.path.parent == tmp_path / "lean"
 
 
 def test_a_wheel_without_a_provider_stays_whole(tmp_path: Path) -> None:
@@ -94,7 +117,7 @@ def test_the_file_is_another_name_of_the_one_there_and_listed_once(
     found = lean_wheel(whole, site_with(tmp_path / "site", BYTES), tmp_path / "lean")
     info = tmp_path / "tree" / "lib" / "onnxruntime_gpu-1.26.0.dist-info"
     info.mkdir(parents=True)
-    (tmp_path / "tree" / "lib" / "onnxruntime").mkdir()
+    (tmp_path / "tree" / "lib" / "onnxruntime" / "capi").mkdir(parents=True)
     other = tmp_path / "tree" / "lib" / "numpy-2.0.dist-info"
     other.mkdir()
     row = ",".join(found.row)
@@ -115,6 +138,30 @@ def test_a_whole_wheel_needs_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / "onnxruntime_gpu-1.26.0.dist-info").iterdir())
 
 
+class Unpacking:
+    """An engine that unpacks."""
+
+    def install(self, staged: Sequence[StagedFile], _: object, into: Prefix) -> None:
+        self.paths = [file.path for file in staged]
+        for path in self.paths:
+            with zipfile.ZipFile(path) as file:
+                file.extractall(into.folder / "lib")
+
+
+def test_an_engine_gets_the_lean_wheel_and_the_others_as_they_are(tmp_path: Path) -> None:
+    whole = staged(tmp_path / "wheels", provider=BYTES)
+    path = make_wheel(tmp_path / "wheels", "numpy", "2.0")
+    other = StagedFile(wheel=whole.wheel._replace(name="numpy"), path=path)
+    site = site_with(tmp_path / "site", BYTES)
+    into = Prefix(tmp_path / "tree", tmp_path / "work", tmp_path / "lock")
+    engine = Unpacking()
+
+    install_lean([whole, other], cast("Any", None), site, into, cast("Engine", engine))
+
+    assert engine.paths == [tmp_path / "work" / "lean" / whole.path.name, path]
+    assert (into.folder / "lib" / NAME).samefile(tmp_path / "site" / NAME)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pip", "uv"])
 def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str) -> None:
@@ -123,7 +170,6 @@ def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str) -> None:
     venv.install(whole.path)
     target = venv.target()
     site = Site.of(target)
-    found = lean_wheel(whole, site, tmp_path / "lean")
     environ = clean_environment()
     engine = (
         Uv(program=find_uv(), version="0", environ=environ, runner=run)
@@ -134,8 +180,7 @@ def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str) -> None:
     )
     into = Prefix(tmp_path / "tree", tmp_path / "work", tmp_path / "lock")
 
-    engine.install([found.staged], target, into)
-    found.complete(into.folder)
+    install_lean([whole], target, site, into, engine)
 
     tree = read_staged_tree(into.folder, site, [whole.wheel])
     provider = str(venv.site.resolve() / NAME)

@@ -18,13 +18,14 @@ from ortgpu_fix.apply import staging
 from ortgpu_fix.apply.staging import written_early
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
-from ortgpu_fix.engine.common import Prefix
+from ortgpu_fix.engine.common import Prefix, StagedFile
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.progress import silent
+from support.local_index import make_wheel
 
 MIRROR = "https://t.example/whl/cu128"
 
@@ -275,3 +276,31 @@ def test_files_of_their_own_are_for_tools_that_write_into_them(
     )
 
     assert len(made) == owned
+
+
+def test_what_was_downloaded_is_installed_into_the_prefix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[object, ...]] = []
+    site = SimpleNamespace(stage=tmp_path / "stage", engine_lock=tmp_path / "lock")
+    path = make_wheel(tmp_path, "a", "1")
+    row = wheel("a")._replace(file=path.name)
+    monkeypatch.setattr(Site, "of", lambda _: site)
+    monkeypatch.setattr(staging, "choose_wheels", lambda *_: ([row], {}))
+    monkeypatch.setattr(staging, "download_all", lambda *_: (path,))
+    monkeypatch.setattr(staging, "install_lean", lambda *given: told.append(given))
+    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: None)
+    target: Any = SimpleNamespace(installed=[])
+    engine: Any = SimpleNamespace(name="pip 25", fetch=lambda *_: False)
+
+    staging.stage_wheels(
+        cast("Any", None),
+        target,
+        index=Index(IndexConfig()),
+        engine=engine,
+        progress=silent,
+        confirm=lambda _: None,
+    )
+
+    into = Prefix(site.stage / "tree", site.stage / "engine", site.engine_lock)
+    assert told == [([StagedFile(wheel=row, path=path)], target, site, into, engine)]

@@ -163,6 +163,16 @@ def test_a_file_that_is_no_document_is_refused(content: bytes, problem: str) -> 
     assert str(caught.value.values["problem"]).startswith(problem)
 
 
+@pytest.mark.parametrize("kind", ["plugin", "wheel"])
+def test_rows_of_plugins_are_read_too(kind: str) -> None:
+    none: dict[str, list[object]] = {"plugin": [], "wheel": []}
+    assert added(plugins=none).tables["plugins"] == none
+
+    with pytest.raises(Error, match=rf"{kind}\[0\]") as caught:
+        added(plugins={**none, kind: [{}]})
+    assert caught.value.code == "matrix-file-invalid"
+
+
 def test_the_releases_that_were_added_are_told_once_and_sorted() -> None:
     found = added(
         onnxruntime={"build": [ORT, {**ORT, "platform": "windows_x86_64"}]},
