@@ -32,8 +32,8 @@ SCRIPTS = {"onnxruntime_test": "onnxruntime:main"}
 
 def staged(folder: Path, **files: bytes) -> StagedFile:
     """Return a wheel of the GPU build whose provider is `files["provider"]`."""
-    content = {NAME: files["provider"]} if "provider" in files else {}
-    content["onnxruntime/__init__.py"] = b"def main(): ..."
+    content = {"onnxruntime/__init__.py": b"def main(): ..."}
+    content |= {NAME: files["provider"]} if "provider" in files else {}
     content["onnxruntime/capi/_pybind_state.py"] = b""
     content["onnxruntime/vendored-1.dist-info/RECORD"] = b"a,,"
     path = make_wheel(folder, "onnxruntime-gpu", "1.26.0", files=content, scripts=SCRIPTS)
