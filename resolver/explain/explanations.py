@@ -92,14 +92,16 @@ def explanations(
         row = _of_release(each.row, table, release)
         rows.setdefault(row.code, []).append(each._replace(row=row))
     for found in rows.values():
-        found.sort(key=lambda each: each.place)
+        found.sort(key=lambda each: (each.row.program != "", each.place))
+        found[:] = [each for each in found if each.row.program == found[0].row.program]
     roots, followers = _folded({code: found[0].row for code, found in rows.items()})
     owners = table.owner_commands
     made: list[Explanation] = []
     for code in roots:
         libraries = [each.library for each in rows[code] if each.library and each.library.part]
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
-        kind = _program(rows[code][0].row, origins, python=python)
+        kind = table.programs.get(rows[code][0].row.program)
+        kind = kind or _program(rows[code][0].row, origins, python=python)
         one = _explanation(rows[code], kind, language, release, values)
         if not ours and rows[code][0].row.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
@@ -110,7 +112,10 @@ def explanations(
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
         made.append(one._replace(owner_commands=commands, consequences=consequences))
-    made.sort(key=lambda each: (SEVERITIES.index(each.severity), each.line_number))
+    others = {each.code: rows[each.code][0].row.program != "" for each in made}
+    made.sort(
+        key=lambda each: (SEVERITIES.index(each.severity), others[each.code], each.line_number)
+    )
     return tuple(made)
 
 

@@ -48,6 +48,8 @@ class Failure(NamedTuple):
     after: tuple[str, ...]
     """The failures that it follows from."""
     signals: tuple[str, ...]
+    signals_if_wanted: tuple[str, ...]
+    """They say it only where a GPU was wanted."""
     patterns: tuple[Pattern, ...]
     if_wanted: tuple[Pattern, ...]
     """They say it only where a GPU was wanted: a program for CPUs prints the same."""
@@ -63,6 +65,8 @@ class Failure(NamedTuple):
     to_use: ByLanguage | None
     """Added to the remedy where the program has a Python that packages can be installed into."""
     sources: tuple[str, ...]
+    program: str
+    """The kind of program whose own failure it is; empty: onnxruntime's, or anybody's."""
 
 
 class ProgramKind(NamedTuple):
@@ -130,7 +134,8 @@ class FailureTable:
         self.not_windows_commands = not_windows_commands
         self.wordings = wordings
         self.gpu_wanted, self.ours, self.python = gpu_wanted, ours, python
-        self.by_code = {row.code: row for row in failures}
+        self.by_code = {row.code: row for row in failures if not row.program}
+        self.programs = {kind.code: kind for kind in origins}
 
     @cached_property
     def parsers(self) -> Parsers:
@@ -147,8 +152,10 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
 
     Raises ValueError with the path of the key where a row does not fit.
     """
+    failures = _rows(table, "failure", _failure)
+    elsewhere = [_base(row) | each for row in table["failure"] for each in row.get("elsewhere", ())]
     return FailureTable(
-        failures=_rows(table, "failure", _failure),
+        failures=(*_rows({"elsewhere": elsewhere}, "elsewhere", _failure), *failures),
         libraries=_rows(table, "library", _library),
         statuses=_rows(table, "statuses", _status) if "statuses" in table else (),
         origins=_rows(table, "origin", _origin) if "origin" in table else (),
@@ -216,23 +223,32 @@ def _needed(row: Mapping[str, Any]) -> NeededFiles:
 
 
 def _origin(row: Mapping[str, Any]) -> ProgramKind:
-    for about in row["remedy"]:
+    for about in row.get("remedy", ()):
         _texts(row["remedy"], about)
     return ProgramKind(
         code=row["code"],
         name=row["name"],
-        traces=_patterns(row["traces"], "traces"),
-        remedies=row["remedy"],
+        traces=_patterns(row.get("traces", ()), "traces"),
+        remedies=row.get("remedy", {}),
         bundled=row.get("bundled", False),
         besides=row.get("besides", False),
     )
+
+
+def _base(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a failure of another program has of the row that it stands under.
+
+    No package of ours mends it.
+    """
+    kept = {key: row[key] for key in ("code", "severity", "about", "sources")}
+    return {**kept, "commands": (), "fixable": False}
 
 
 def _failure(row: Mapping[str, Any]) -> Failure:
     if row["severity"] not in SEVERITIES:
         raise ValueError(f"severity: {row['severity']!r} is not known")
     signals, sentences = tuple(row.get("signals", ())), tuple(row.get("match", ()))
-    if not (signals or sentences):
+    if not (signals or sentences or "program" in row):
         raise ValueError("signals: neither these nor match")
     return Failure(
         code=row["code"],
@@ -241,6 +257,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         generic=row.get("generic", False),
         after=tuple(row.get("after", ())),
         signals=signals,
+        signals_if_wanted=tuple(row.get("signals_if_wanted", ())),
         patterns=_patterns(sentences, "match"),
         if_wanted=_patterns(row.get("match_if_wanted", ()), "match_if_wanted"),
         cause=_texts(row, "cause"),
@@ -252,6 +269,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         by_release=_by_release(row["by_release"]) if "by_release" in row else None,
         to_use=_texts(row, "to_use") if "to_use" in row else None,
         sources=tuple(row["sources"]),
+        program=row.get("program", ""),
     )
 
 

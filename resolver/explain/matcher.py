@@ -123,9 +123,12 @@ class Search:
             mine: list[Span] = []
             for span, match in self._places(parser, views):
                 signal = make(match)
-                if signal is not None and not _overlaps(span, taken):
-                    mine.append(span)
-                    yield span, signal
+                if signal is None or _overlaps(span, taken):
+                    continue
+                if signal.of_others and _overlaps(span, sorted(mine)):
+                    continue  # of another's line only where that one was joined with it
+                mine.append(span)
+                yield span, signal
             if mine:
                 taken = sorted(taken + mine)
 
@@ -135,6 +138,8 @@ class Search:
         for span, signal in signals:
             if any(asked(wanted, signal) for wanted in row.signals):
                 yield span, signal.library, False
+            if any(asked(wanted, signal) for wanted in row.signals_if_wanted):
+                yield span, signal.library, True
         for each in (*row.patterns, *row.if_wanted):
             for span, _ in self._places(each, views):
                 yield span, None, each in row.if_wanted
@@ -161,7 +166,8 @@ class Search:
     def _keep(
         self, piece: str, span: Span, row: Failure, library: LibraryName | None, *, if_wanted: bool
     ) -> None:
-        found = self._found.setdefault((row.code, library.name if library else f"{if_wanted}"), [])
+        kind = f"{row.program}:{library.name if library else ''}:{if_wanted}"
+        found = self._found.setdefault((row.code, kind), [])
         if len(found) >= MOST_EVIDENCE and (self._pieces, *span) > found[-1].place:
             return
         start, end = span

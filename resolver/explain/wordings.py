@@ -17,7 +17,8 @@ from typing import NamedTuple
 from .patterns import Pattern, pattern
 
 OTHERS = re.compile(
-    r"dso_loader\.cc|tensorflow[/\\]|[/\\](?:cupy|jax|jaxlib|mxnet|paddle|tensorflow|dlib)[/\\]"
+    r"dso_loader\.cc|that Paddle depends"
+    r"|tensorflow[/\\]|[/\\](?:cupy|jax|jaxlib|mxnet|paddle|tensorflow|dlib)[/\\]"
 )
 """Programs whose libraries are not ours to bring, by what their messages hold."""
 LOADER = ("missing", "symbol", "unloadable")
@@ -61,14 +62,22 @@ class Signal(NamedTuple):
     library: LibraryName | None = None
     """The library that it names."""
 
+    @property
+    def of_others(self) -> bool:
+        """Whether a program asked for it whose libraries are not ours to bring."""
+        return self.key.endswith("@others")
+
 
 def asked(wanted: str, signal: Signal) -> bool:
     """Whether a row that names the key `wanted` is about this signal.
 
-    `wanted` may hold `*`; without an `@` it is about whoever asked, but for programs of others.
+    `wanted` may hold `*`; without an `@` it is about whoever asked, but for programs of others:
+    these it has to name (`@others`).
     """
-    key, _, asker = signal.key.partition("@")
-    return asker != "others" and fnmatchcase(signal.key if "@" in wanted else key, wanted)
+    if signal.of_others and not wanted.endswith("@others"):
+        return False
+    key = signal.key if "@" in wanted else signal.key.partition("@")[0]
+    return fnmatchcase(key, wanted)
 
 
 class Wording(NamedTuple):

