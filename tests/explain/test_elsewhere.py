@@ -121,7 +121,10 @@ PYTORCH = {
     ],
     "provider-not-loaded": [
         "UnsatisfiedLinkError: torch_cuda.dll: Can't find dependent libraries",
+        "RuntimeError: CUDA Setup failed despite GPU being available.",
+        "Could not find the bitsandbytes CUDA binary at PosixPath('/x/libbitsandbytes_cuda124.so')",
     ],
+    "libraries-mixed": ["/x/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister"],
     "torch-cuda-differs": [
         "PyTorch and torchvision were compiled with different CUDA major versions.",
         "version (11.8) mismatches the version that was used to compile\nPyTorch (12.1).",

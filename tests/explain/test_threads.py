@@ -48,7 +48,7 @@ PROGRAMS = {
     "framework": {"program", "set"},
     "ggml": {"program", "set"},
     "ggml memory": {"code", "host"},
-    "pytorch libraries": {"program", "system"},
+    "pytorch libraries": {"program", "set", "system"},
     "pytorch msvc": {"system"},
     "pytorch torch": {"torch"},
 }
