@@ -153,7 +153,16 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
     Raises ValueError with the path of the key where a row does not fit.
     """
     failures = _rows(table, "failure", _failure)
-    elsewhere = [_base(row) | each for row in table["failure"] for each in row.get("elsewhere", ())]
+    own = {
+        row["code"]: {"remedy": row["own_remedy"]}
+        for row in table.get("origin", ())
+        if "own_remedy" in row
+    }
+    elsewhere = [
+        _base(row) | own.get(each["program"], {}) | each
+        for row in table["failure"]
+        for each in row.get("elsewhere", ())
+    ]
     return FailureTable(
         failures=(*_rows({"elsewhere": elsewhere}, "elsewhere", _failure), *failures),
         libraries=_rows(table, "library", _library),

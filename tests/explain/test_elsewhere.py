@@ -319,14 +319,15 @@ def test_a_row_names_programs_of_others_or_is_not_asked() -> None:
 @pytest.mark.parametrize(("code", "row"), ELSEWHERE, ids=lambda each: str(each)[:30])
 def test_both_languages_say_the_same(code: str, row: dict[str, Any]) -> None:
     assert row["program"] in TABLE.programs, code
-    for key in ("cause", "remedy"):
-        texts = [row[key][language] for language in LANGUAGES]
-        fields = [{name for _, name, _, _ in Formatter().parse(text) if name} for text in texts]
-        numbers = [set(re.findall(r"\d+\.\d[\d.]*\d|\d{3,}", text)) for text in texts]
+    (own,) = (each for each in RAW["origin"] if each["code"] == row["program"])
+    for text in (row["cause"], row["remedy"] if "remedy" in row else own["own_remedy"]):
+        texts = [text[language] for language in LANGUAGES]
+        fields = [{name for _, name, _, _ in Formatter().parse(each) if name} for each in texts]
+        numbers = [set(re.findall(r"\d+\.\d[\d.]*\d|\d{3,}", each)) for each in texts]
         assert fields[0] == fields[1]
         assert numbers[0] == numbers[1]
-        assert not re.search("[\u4e00-\u9fff]", row[key]["en"])
-        assert re.search("[\u4e00-\u9fff]", row[key]["zh"])
+        assert not re.search("[\u4e00-\u9fff]", text["en"])
+        assert re.search("[\u4e00-\u9fff]", text["zh"])
 
 
 def test_a_program_without_traces_is_never_that_of_a_whole_log() -> None:

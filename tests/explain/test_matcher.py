@@ -565,6 +565,7 @@ def test_that_a_library_is_missing_is_not_read_across_lines() -> None:
     table = parse_failures(
         {
             "failure": [ROWS["cudnn-9-missing"]],
+            "origin": RAW["origin"],
             "library": [row for row in RAW["library"] if row["part"] == "cudnn"],
             "absent_after": ["is missing"],
         }
