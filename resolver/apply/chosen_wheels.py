@@ -17,7 +17,7 @@ from ..engine.choose import Engine
 from ..errors import Error
 from ..evidence.metadata import all_requirements
 from ..evidence.ranges import open_zip, read_member
-from ..evidence.wheels import EvidenceError, IndexWheel
+from ..evidence.wheels import EvidenceError
 from ..facts.target import Target
 from ..facts.unmet import UnmetRequirement
 from ..index.client import Index
@@ -149,26 +149,10 @@ def _requires(wheel: Wheel, index: Index, folder: Path, progress: Progress) -> t
     return read_wheel_contents(path).requires
 
 
-class _Parts:
-    """The index, as whoever reads files in parts needs it."""
-
-    def __init__(self, index: Index) -> None:
-        self._index = index
-
-    def wheels(self, index_url: str, distribution: str) -> list[IndexWheel]:
-        """Return no wheels: the one that is read is known."""
-        del index_url, distribution
-        return []
-
-    def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
-        """Return part of a file, and the size of the whole."""
-        return self._index.read_part(url, byte_range)
-
-
 def _remote_requires(url: str, index: Index) -> tuple[str, ...]:
     """Raise EvidenceError where the metadata cannot be read in parts."""
     try:
-        archive, _ = open_zip(_Parts(index), url)
+        archive, _ = open_zip(index.read_part, url)
         names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         if len(names) != 1 or archive.getinfo(names[0]).file_size > _MOST:
             raise EvidenceError(url)

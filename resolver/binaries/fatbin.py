@@ -1,4 +1,4 @@
-"""GPU code in shared libraries: fatbins, and bare cubins.
+"""GPU code in shared libraries: their fatbins.
 
 A fatbin is a header (magic 0xBA55ED50, version, header size, size of what follows) and entries.
 An entry is a header (kind, header size, payload size, compute capability, flags) and a payload,
@@ -11,9 +11,8 @@ prints for every target from sm_75 to sm_121a/f. `cuobjdump` prints cubins for f
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from .native import Content
 
 MAGIC = b"\x50\xed\x55\xba"
-_CUBIN = b"\x7fELF\x02\x01\x01"
-_EM_CUDA = 190
 _CONTAINER = struct.Struct("<IHHQ")
 _ENTRY = struct.Struct("<HHIQIIHHIIIQ")
 _SMALLEST_ENTRY = 64
@@ -34,7 +31,6 @@ _FLAG_FAMILY = 0x20_0000
 _FLAG_LZ4 = 0x2000
 _FLAG_ZSTANDARD = 0x8000
 _OLDEST, _NEWEST = 20, 200
-_ABI_WITH_WIDE_FLAGS = 8
 
 
 class EntryKind(IntEnum):
@@ -60,21 +56,6 @@ class FatbinEntry:
     """Length of the payload as stored, in bytes."""
     compression: str
     """`none`, `lz4` or `zstd`."""
-
-
-@dataclass(slots=True)
-class GpuCode:
-    """What GPU code a library carries: how many pieces for each target."""
-
-    sass: Counter[str] = field(default_factory=Counter)
-    """Cubins in fatbins, by target."""
-    ptx: Counter[str] = field(default_factory=Counter)
-    """PTX in fatbins, by target."""
-    groups: Counter[str] = field(default_factory=Counter)
-    """Fatbins by what they hold, for example `7.5 8.0 ptx8.0`: one fatbin is one source file."""
-    bare: Counter[str] = field(default_factory=Counter)
-    """Cubins stored outside any fatbin: kernels picked by hand, of which a library may have a few
-    for GPUs it otherwise does not support."""
 
 
 def compute_capability(architecture: int, flags: int = 0) -> str:
@@ -108,24 +89,8 @@ def first(data: Content, start: int = 0) -> int | None:
     return None
 
 
-def gpu_code(data: Content) -> GpuCode:
-    """Count the targets of all fatbins in `data`, and of cubins stored without one."""
-    code = GpuCode()
-    found = list(entries(data))
-    starts = [entry.offset for entry in found]
-    ends = [entry.offset + entry.size for entry in found]
-    code.sass.update(entry.target for entry in found if entry.kind == EntryKind.CUBIN)
-    code.ptx.update(entry.target for entry in found if entry.kind == EntryKind.PTX)
-    code.groups.update(count_groups(found))
-    for offset, target in _bare_cubins(data):
-        before = bisect_right(starts, offset) - 1
-        if before < 0 or offset >= ends[before]:
-            code.bare[target] += 1
-    return code
-
-
 def count_groups(found: Iterable[FatbinEntry]) -> Counter[str]:
-    """Count fatbins by what they hold, as in `GpuCode.groups`."""
+    """Count fatbins by what they hold, as `7.5 8.0 ptx8.0`: one fatbin is one source file."""
     prefixes = {int(EntryKind.CUBIN): "", int(EntryKind.PTX): "ptx"}
     groups: dict[int, set[str]] = {}
     for entry in found:
@@ -170,21 +135,3 @@ def _entries(data: Content, container: int, end: int) -> Iterator[FatbinEntry]:
             compression=compression,
         )
         position = following
-
-
-def _bare_cubins(data: Content) -> Iterator[tuple[int, str]]:
-    """Yield offset and target of each ELF file for CUDA in `data`, whatever surrounds it.
-
-    The machine is EM_CUDA; `e_flags` holds the architecture: in bits 0-7 up to ABI version 7,
-    in bits 8-15 from 8 on.
-    """
-    position = data.find(_CUBIN)
-    while position >= 0:
-        if position + 52 <= len(data):
-            machine = int.from_bytes(data[position + 18 : position + 20], "little")
-            flags = int.from_bytes(data[position + 48 : position + 52], "little")
-            newer = data[position + 8] >= _ABI_WITH_WIDE_FLAGS
-            architecture = flags >> 8 & 0xFF if newer else flags & 0xFF
-            if machine == _EM_CUDA and _OLDEST <= architecture <= _NEWEST:
-                yield position, compute_capability(architecture)
-        position = data.find(_CUBIN, position + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -17,19 +18,14 @@ _PTX_READ = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadLibrary:
-    """The inside of a shared library: what it links, loads, needs, offers, and its GPU code."""
+    """The inside of a shared library: what it links, loads, takes, and its GPU code."""
 
-    name: str
     links: tuple[str, ...]
     delayed: tuple[str, ...]
-    search: tuple[str, ...]
     imports: dict[str, tuple[str, ...]]
-    exports: frozenset[str]
     mentions: tuple[str, ...]
     """CUDA libraries whose name the file holds anywhere, its links and itself included."""
     sass: dict[str, int]
-    ptx: dict[str, int]
-    bare: dict[str, int]
     groups: dict[str, int]
     """Fatbins by what they hold (`7.5 8.0 ptx8.0`): one fatbin for each source file."""
     isa: tuple[str, ...]
@@ -79,25 +75,21 @@ def mentions_in(data: bytes | bytearray) -> frozenset[str]:
 
 
 def read_library(data: bytes | bytearray) -> dict[str, Any]:
-    """Return the fields of ReadLibrary, as JSON has them, of a whole file. Raises BinaryError."""
+    """Return the fields of ReadLibrary, as JSON has them, and `exports`. Raises BinaryError."""
     native = read_native(data)
-    code = fatbin.gpu_code(data)
-    texts = (entry for entry in fatbin.entries(data) if entry.kind == fatbin.EntryKind.PTX)
+    code = list(fatbin.entries(data))
+    texts = (entry for entry in code if entry.kind == fatbin.EntryKind.PTX)
     versions = {
         ptx.version(bytes(data[text.offset : text.offset + min(text.size, 4096)]), text.compression)
         for text in islice(texts, _PTX_READ)
     }
     return {
-        "name": native.name,
         "links": native.links,
         "delayed": native.delayed,
-        "search": native.search,
         "imports": native.imports,
         "exports": sorted(native.exports),
         "mentions": sorted(mentions_in(data)),
-        "sass": code.sass,
-        "ptx": code.ptx,
-        "bare": code.bare,
-        "groups": code.groups,
+        "sass": Counter(one.target for one in code if one.kind == fatbin.EntryKind.CUBIN),
+        "groups": fatbin.count_groups(code),
         "isa": sorted(versions - {""}),
     }

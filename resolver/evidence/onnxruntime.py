@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..binaries import gpu_targets
 from ..binaries.library_names import is_cuda_library
+from ..versions import numbers
 from .spread import each
 from .wheels import EvidenceError, IndexWheel
 
@@ -169,11 +170,6 @@ def _preload_note(init: str, cuda: str) -> str:
     if cuda.startswith("13.") and 'f"cu{' not in init:
         return "looks for CUDA 13's libraries in the folders of CUDA 12's wheels"
     return ""
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """Return `2.27` as (2, 27)."""
-    return tuple(map(int, text.split(".")))
 
 
 def _python_order(tag: str) -> tuple[int, str]:

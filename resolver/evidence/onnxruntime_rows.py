@@ -10,9 +10,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from ..binaries import gpu_targets
 from ..binaries.library_names import DRIVER, is_cuda_library
+from ..versions import numbers
 from .catalogue import taken
 from .metadata import extras, requirements
-from .onnxruntime import numbers
 from .wheels import EvidenceError
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from .wheels import EvidenceError, IndexWheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from _typeshed import WriteableBuffer
 
 
@@ -30,6 +29,8 @@ _DAMAGED = (
     *(KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, OSError, zlib.error),
     MemoryError,
 )
+GetRange = Callable[[str, str], tuple[bytes, int]]
+"""Returns the bytes of a range (`0-99`, `-500`) of the file at an address, and the file's size."""
 Tail = tuple[bytes, int]
 """The last bytes of a file, and its size in bytes."""
 
@@ -51,12 +52,12 @@ class RemoteFile(io.RawIOBase):
     and a short one few bytes; none goes beyond the bytes that `expect` named last.
     """
 
-    def __init__(self, web: WheelSource, url: str, tail: Tail | None = None) -> None:
+    def __init__(self, get_range: GetRange, url: str, tail: Tail | None = None) -> None:
         """View the file at `url`; its `tail`, where an earlier view has fetched that."""
         super().__init__()
-        self._web = web
+        self._get_range = get_range
         self._url = url
-        self._tail, self.size = tail or web.get_range(url, f"-{TAIL}")
+        self._tail, self.size = tail or get_range(url, f"-{TAIL}")
         self._tail_start = self.size - len(self._tail)
         self._position = 0
         self._part = b""
@@ -115,13 +116,15 @@ class RemoteFile(io.RawIOBase):
     def _fetch(self, start: int, length: int) -> None:
         stop = self._stop if start < self._stop else self.size
         last = min(start + length, stop, self._tail_start) - 1
-        self._part, _ = self._web.get_range(self._url, f"{start}-{last}")
+        self._part, _ = self._get_range(self._url, f"{start}-{last}")
         self._part_start = start
 
 
-def open_zip(web: WheelSource, url: str, tail: Tail | None = None) -> tuple[zipfile.ZipFile, int]:
+def open_zip(
+    get_range: GetRange, url: str, tail: Tail | None = None
+) -> tuple[zipfile.ZipFile, int]:
     """Open the zip archive at `url`; return it with the size of the file in bytes."""
-    file = RemoteFile(web, url, tail)
+    file = RemoteFile(get_range, url, tail)
     try:
         return zipfile.ZipFile(file), file.size
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:

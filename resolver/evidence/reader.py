@@ -29,7 +29,7 @@ from .ranges import TAIL, ArchiveMember, Tail, WheelSource, open_zip, read_membe
 from .spread import Room
 from .wheels import IndexWheel
 
-FORMAT = 4
+FORMAT = 5
 """Part of every cache key: raised when a reading changes its content."""
 _FRONT_SIZES = (512 * 1024, 4 * 1024 * 1024, 32 * 1024 * 1024)
 _FRONT = 16 * 1024 * 1024
@@ -163,7 +163,7 @@ class Reader:
             with self._room.for_bytes(archive.getinfo(member).file_size):
                 data = read_member(archive, member)
                 found = read_library(data)
-                self._keep_exports(wheel, member, found["exports"])
+                self._keep_exports(wheel, member, found.pop("exports"))
                 front = fatbin.first(data)
                 if front is not None:
                     del data[front:]  # that is what `uses` reads: it need not fetch it again
@@ -173,10 +173,9 @@ class Reader:
             return found
 
         value = self._cached("library", wheel, member, make)
-        for key in ("links", "delayed", "search", "mentions", "isa"):
+        for key in ("links", "delayed", "mentions", "isa"):
             value[key] = tuple(value[key])
         value["imports"] = {owner: tuple(names) for owner, names in value["imports"].items()}
-        value["exports"] = frozenset(value["exports"])
         return ReadLibrary(**value)
 
     def uses(self, wheel: IndexWheel, member: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -276,7 +275,7 @@ class Reader:
         """Open a wheel; its end, which names its members, is fetched once."""
         tail = self._tails.get(wheel.url) or self._web.get_range(wheel.url, f"-{TAIL}")
         self._tails[wheel.url] = tail
-        return open_zip(self._web, wheel.url, tail)
+        return open_zip(self._web.get_range, wheel.url, tail)
 
     def _keep_exports(self, wheel: IndexWheel, member: str, exports: list[str]) -> None:
         self._cached("exports", wheel, member, lambda: exports)

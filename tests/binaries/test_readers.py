@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.binaries import elf, fatbin, library_names, pe, ptx
 from ortgpu_fix.binaries.native import BinaryError
+from ortgpu_fix.evidence.library import read_library
 
 TARGETS = {
     (75, 0x11): "7.5",
@@ -41,11 +42,7 @@ def test_fatbins_are_found_wherever_they_lie() -> None:
     cubin, text = samples.fatbin_entry(80), samples.fatbin_entry(90, kind=1, flags=0x8011)
     data = b"x" * 13 + samples.fatbin(cubin, text) + b"y" * 5 + samples.fatbin(cubin)
 
-    code = fatbin.gpu_code(data)
-
-    assert code.sass == {"8.0": 2}
-    assert code.ptx == {"9.0": 1}
-    assert code.groups == {"8.0 ptx9.0": 1, "8.0": 1}
+    assert fatbin.count_groups(fatbin.entries(data)) == {"8.0 ptx9.0": 1, "8.0": 1}
 
 
 def test_the_first_fatbin_is_seen_before_it_is_whole() -> None:
@@ -61,36 +58,23 @@ def test_a_stray_magic_number_is_passed_over() -> None:
     """The magic number inside other data hides nothing."""
     data = fatbin.MAGIC + b"\xff" * 40 + samples.fatbin(samples.fatbin_entry(75))
 
-    assert fatbin.gpu_code(data).sass == {"7.5": 1}
+    assert [entry.target for entry in fatbin.entries(data)] == ["7.5"]
 
 
 def test_a_magic_number_in_a_payload_is_no_fatbin() -> None:
     """What lies inside a payload belongs to it."""
-    inner = samples.fatbin(samples.fatbin_entry(35))
+    data = samples.fatbin(
+        samples.fatbin_entry(75, payload=samples.fatbin(samples.fatbin_entry(35)))
+    )
 
-    assert fatbin.gpu_code(samples.fatbin(samples.fatbin_entry(75, payload=inner))).sass == {
-        "7.5": 1
-    }
-
-
-def test_a_cubin_outside_fatbins_is_counted_apart() -> None:
-    """A bare cubin of the new ABI (architecture in the second byte of the flags)."""
-    header = bytearray(64)
-    header[:9] = b"\x7fELF\x02\x01\x01\x41\x08"
-    header[18:20] = (190).to_bytes(2, "little")
-    header[48:52] = (0x6005A04).to_bytes(4, "little")
-
-    code = fatbin.gpu_code(b"...." + bytes(header) + samples.fatbin(samples.fatbin_entry(80)))
-
-    assert code.bare == {"9.0": 1}
-    assert code.sass == {"8.0": 1}
+    assert [entry.target for entry in fatbin.entries(data)] == ["7.5"]
 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_are_searched_for_gpu_code(data: bytes) -> None:
     """No bytes make the search fail."""
-    fatbin.gpu_code(data)
-    fatbin.gpu_code(samples.fatbin(samples.fatbin_entry(80))[:90] + data)
+    fatbin.count_groups(fatbin.entries(data))
+    fatbin.count_groups(fatbin.entries(samples.fatbin(samples.fatbin_entry(80))[:90] + data))
 
 
 def test_ptx_version_behind_lz4() -> None:
@@ -100,6 +84,20 @@ def test_ptx_version_behind_lz4() -> None:
     assert ptx.version(bytes([0xF0, len(text) - 15]) + text, "lz4") == "8.7"
     assert ptx.version(text, "none") == "8.7"
     assert ptx.version(b"\x28\xb5\x2f\xfd", "zstd") == ""
+
+
+def test_what_is_read_of_the_gpu_code_of_a_library() -> None:
+    """Its machine code by target, its fatbins by what they hold, and the newest PTX they need."""
+    text = samples.fatbin_entry(90, kind=1, payload=b"//\n.version 8.7\n.target sm_90\n")
+    cubin = samples.fatbin_entry(80, payload=b"//\n.version 9.9\n.target sm_80\n")
+    fatbins = samples.fatbin(cubin, text) + samples.fatbin(text)
+
+    found = read_library(samples.elf(links=["libc.so.6"], exports=["GetProvider"], extra=fatbins))
+
+    assert (found["links"], found["exports"]) == (("libc.so.6",), ["GetProvider"])
+    assert found["sass"] == {"8.0": 1}
+    assert found["groups"] == {"8.0 ptx9.0": 1, "ptx9.0": 1}
+    assert found["isa"] == ["8.7"]
 
 
 @given(st.binary(max_size=200))

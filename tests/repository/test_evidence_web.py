@@ -127,7 +127,7 @@ def test_reading_one_member_fetches_little(tmp_path: Path) -> None:
     with samples.serve() as index:
         index.files["x"] = {"big.whl": big, "c.whl": content}
         web = samples.source(f"{index.url}/simple", tmp_path)
-        archive, size = ranges.open_zip(web, f"{index.url}/files/x/big.whl")
+        archive, size = ranges.open_zip(web.get_range, f"{index.url}/files/x/big.whl")
 
         assert ranges.read_member(archive, "small.txt") == b"hello"
         assert size == len(big)
@@ -170,7 +170,7 @@ def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
         index.files["x"] = {"a.whl": samples.wheel({})}
         index.failures = 2
         archive, _ = ranges.open_zip(
-            samples.source(f"{index.url}/simple", tmp_path), f"{index.url}/files/x/a.whl"
+            samples.source(f"{index.url}/simple", tmp_path).get_range, f"{index.url}/files/x/a.whl"
         )
 
     assert "x.dist-info/METADATA" in archive.namelist()
@@ -188,7 +188,8 @@ def test_what_cannot_be_read_is_the_one_error(fault: str, tmp_path: Path) -> Non
         name = "b.whl" if fault == "missing" else "a.whl"
         with pytest.raises((EvidenceError, Error)):  # noqa: PT012
             archive, _ = ranges.open_zip(
-                samples.source(f"{index.url}/simple", tmp_path), f"{index.url}/files/x/{name}"
+                samples.source(f"{index.url}/simple", tmp_path).get_range,
+                f"{index.url}/files/x/{name}",
             )
             ranges.read_member(archive, "a.bin")
 
@@ -198,11 +199,31 @@ def test_a_member_that_is_not_there(tmp_path: Path) -> None:
     with samples.serve() as index:
         index.files["x"] = {"a.whl": samples.wheel({})}
         archive, _ = ranges.open_zip(
-            samples.source(f"{index.url}/simple", tmp_path), f"{index.url}/files/x/a.whl"
+            samples.source(f"{index.url}/simple", tmp_path).get_range, f"{index.url}/files/x/a.whl"
         )
 
         with pytest.raises(EvidenceError, match=r"nowhere\.txt"):
             ranges.read_member(archive, "nowhere.txt")
+
+
+def test_a_kept_reading_of_a_library_is_the_same_value(tmp_path: Path) -> None:
+    """JSON has lists only; what is read does not change."""
+    member, name = "lib/liba.so.1", "nvidia_x-1.0-py3-none-manylinux_2_27_x86_64.whl"
+    with samples.serve() as index:
+        library = samples.elf(links=["libcublas.so.12"], exports=["open"])
+        index.files["nvidia-x"] = {name: samples.wheel({member: library})}
+        web = samples.source(f"{index.url}/simple", tmp_path)
+        first, again = (
+            Reader(web, ReadingCache(tmp_path / "cache"), "", lambda _: None) for _ in range(2)
+        )
+        [wheel] = first.wheels("nvidia-x")
+        read = first.library(wheel, member)
+
+        assert again.library(wheel, member) == read
+        assert {type(each) for each in (read.links, read.delayed, read.mentions, read.isa)} == {
+            tuple
+        }
+        assert read.mentions == ("libcublas.so.12",)
 
 
 def test_a_member_that_is_larger_than_any_library_is_not_inflated(
@@ -254,7 +275,7 @@ def test_remote_file_behaves_like_a_file(tmp_path: Path) -> None:
     with samples.serve() as index, path.open("rb") as local:
         index.files["x"] = {"a": content}
         far = ranges.RemoteFile(
-            samples.source(f"{index.url}/simple", tmp_path), f"{index.url}/files/x/a"
+            samples.source(f"{index.url}/simple", tmp_path).get_range, f"{index.url}/files/x/a"
         )
         for offset, whence, count in [(5, 0, 10), (0, 1, 200_000), (-9, 2, 99), (3, 0, 0)]:
             assert far.seek(offset, whence) == local.seek(offset, whence)
