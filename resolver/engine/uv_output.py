@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -16,11 +15,7 @@ from ..facts.model import Facts
 from ..facts.wheel_tags import libc_tag
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.foreign_text import plain_name
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ..utils.toml import tomllib
 
 _GLIBC_MINORS = (17, 28, *range(31, 41))
 """The manylinux_2_… that `--python-platform` of uv 0.8 and newer has; 18 to 27 are taken as 17."""

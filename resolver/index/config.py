@@ -13,12 +13,8 @@ from typing import Literal, cast
 from urllib.parse import urlsplit
 
 from ..errors import Error, cause
+from ..utils.toml import tomllib
 from .page import without_credentials
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PYPI = "https://pypi.org/simple"
 _UV_NAMES = ("index-url", "keyring-provider", "exclude-newer")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -21,13 +20,9 @@ from ..errors import Error
 from ..facts.markers import marker_holds
 from ..facts.model import Facts
 from ..requirements.lines import logical_lines, without_options
+from ..utils.toml import tomllib
 from ..versions import requirement
 from .machine_lines import read_machines
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Format = Literal["requirements", "pylock", "uv", "dockerfile", "project"]
 """The last is the lock of uv, Poetry or PDM."""

@@ -11,21 +11,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Collection, Iterator
 
 from packaging.utils import canonicalize_name
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..facts.project_tool import LOCKS
+from ..utils.toml import tomllib
 from ..versions import requirement
 from .rewrite import Edit, RewrittenText
 from .rewrite_pyproject import Document, Path, list_at, parses_as_changed, table_at
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 OVERRIDE = f"{CPU_BUILD}; sys_platform == 'never'"
 _DEPENDENCIES: Path = ("project", "dependencies")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
@@ -16,13 +15,9 @@ from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
 from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..utils.toml import tomllib
 from ..versions import requirement
 from .rewrite import BOTH, Done, Edit, RewrittenText, pin
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 Document = dict[str, object]
 Path = tuple[str | int, ...]
