@@ -13,7 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
+from .. import __version__
 from ..errors import Error
 from ..messages.catalog import Language, Message, Texts
 from ..messages.sections import Section, plain, size
@@ -126,6 +128,22 @@ def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
     print_notice(texts.label("error", message=message.text))
     if message.hint:
         print_notice("\n" + texts.label("hint", hint=message.hint))
+
+
+def made_today(texts: Texts) -> str:
+    """Return what a page says of itself: which release of this program made it, and when."""
+    import datetime as dt
+
+    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    return texts.label("page-made", version=__version__, date=today)
+
+
+def write_file(file: str, content: str, texts: Texts) -> None:
+    """Write what a flag asks for beside the answer, and say so. Raises Error `file-unwritable`."""
+    from ..utils.files import write
+
+    write(Path(file), content)
+    print_notice(texts.label("written", file=file))
 
 
 def print_notice(text: str) -> None:

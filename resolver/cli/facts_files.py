@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..data_files import example_machine, load_table
@@ -49,21 +48,15 @@ def read_facts(file: str) -> Facts:
     except RecursionError as error:
         raise Error("facts-unreadable", file=file, cause=cause("nested-too-deep")) from error
     if ignored:
-        _print_ignored(file, ignored)
+        texts = load_texts(user_language(os.environ))
+        keys = ", ".join(ignored)
+        print_notice(texts.label("facts-keys-ignored", file=file, keys=keys))
     return facts
 
 
 @functools.lru_cache(maxsize=4096)  # machines of one kind have the same file, to the byte
 def _parse_facts(content: bytes) -> tuple[Facts, tuple[str, ...]]:
-    """Return the facts in `content`, and the keys that were ignored in it."""
+    """Return the facts in `content`, and the keys of a newer program's that this one ignores."""
     ignored: list[str] = []
     facts = from_json(json.loads(content), ignored)  # of any Unicode, marked or not
-    if not all(gpu.compute_capability for gpu in facts.gpus or ()):
-        facts = with_capabilities(facts, capability_of)
-    return facts, tuple(ignored)
-
-
-def _print_ignored(file: str, keys: Sequence[str]) -> None:
-    """Say which keys of a newer program's facts this one does not read."""
-    texts = load_texts(user_language(os.environ))
-    print_notice(texts.label("facts-keys-ignored", file=file, keys=", ".join(keys)))
+    return with_capabilities(facts, capability_of), tuple(ignored)

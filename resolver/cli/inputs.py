@@ -25,7 +25,7 @@ from .machine import (
     with_unknown_releases,
 )
 from .matrix_files import wheels_folder
-from .options import parse_plan_options
+from .options import plan_options_of
 
 if TYPE_CHECKING:
     from ..index.config import IndexConfig
@@ -54,7 +54,7 @@ def gather_inputs(
     """Gather everything that the plan of this command line is made from.
 
     `on_target`: something is to be done, so the environment is always read from where it is.
-    Raises what `probe_machine`, `read_facts` and `parse_plan_options` raise.
+    Raises what `probe_machine`, `read_facts` and `plan_options_of` raise.
     """
     options = plan_options_of(arguments)
     matrix = load_matrix(torch=False)
@@ -73,31 +73,6 @@ def gather_inputs(
         matrix=matrix,
         target=target,
         elsewhere=arguments.elsewhere,
-    )
-
-
-PREFERRED = {"dockerfile": "small"}
-"""What is preferred for a format of `lock` where nobody says so: an image is sent to each host."""
-
-
-def plan_options_of(arguments: CommandLine) -> PlanOptions:
-    """Return the options of a plan. Raises what `parse_plan_options` raises."""
-    return parse_plan_options(
-        ort=arguments.ort,
-        cuda=arguments.cuda,
-        ignored_gpus=arguments.ignore_gpu,
-        requirements=arguments.requirement,
-        mend=arguments.write,
-        autoload=not arguments.no_autoload,
-        provide=not arguments.no_provide,
-        keep=True if arguments.keep else False if arguments.no_keep else None,
-        torch=arguments.torch,
-        small=(arguments.prefer or PREFERRED.get(arguments.format)) == "small",
-        conflicts="conflicts" in arguments.allow,
-        providers="provider" in arguments.allow,
-        torch_index=arguments.torch_index_url,
-        provider=arguments.provider,
-        tensorrt_index=arguments.tensorrt_index_url,
     )
 
 

@@ -28,7 +28,8 @@ from .command_line import SYSTEM, words_of
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
-from .inputs import PlanInputs, gather_inputs, index_config_of, plan_options_of
+from .inputs import PlanInputs, gather_inputs, index_config_of
+from .options import plan_options_of
 
 _FLAGS = (
     *("python", "facts", "driver", "gpu", "platform", "ignore-gpu", "ort", "cuda", "torch"),
@@ -46,8 +47,6 @@ _FLAGS = (
     *("index-url", "torch-index-url", "tensorrt-index-url", "prefer"),
 )
 """What decides on the content of a lock: where it goes does not."""
-_ADDRESSED = frozenset({"pylock"})
-"""The formats that name every wheel by its address."""
 
 
 def planned_groups(
@@ -112,7 +111,7 @@ def lock_builder(
         commands=pasted_commands(("ortgpu-fix", "lock", *words_of(arguments, _FLAGS)), SYSTEM),
         folder=Path.cwd() if output is None else output.absolute().parent,
         companions=arguments.directory,
-        addresses=arguments.format in _ADDRESSED,
+        addresses=arguments.format == "pylock",  # which names every wheel by its address
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -21,65 +21,45 @@ from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
 from ..resolve.options import CUDA_LABEL, PlanOptions
 from ..versions import requirement
+from .flags import CommandLine
 
 _CAPABILITY = re.compile(r"[1-9]\d?\.\d")
 _TARGET = re.compile(r"(?:sm|compute)_([1-9]\d?)(\d)[af]?", re.IGNORECASE)
 """As nvcc names it: `sm_89`, `compute_120`."""
+PREFERRED = {"dockerfile": "small"}
+"""What is preferred for a format of `lock` where nobody says so: an image is sent to each host."""
 
 
-def parse_plan_options(
-    *,
-    ort: str | None,
-    cuda: str | None,
-    ignored_gpus: Sequence[str],
-    requirements: Sequence[str],
-    autoload: bool,
-    provide: bool,
-    keep: bool | None = None,
-    torch: str | None,
-    small: bool = False,
-    torch_index: str | None,
-    provider: str = "cuda",
-    tensorrt_index: str | None = None,
-    mend: bool = False,
-    conflicts: bool = False,
-    providers: bool = False,
-) -> PlanOptions:
+def plan_options_of(line: CommandLine) -> PlanOptions:
     """Return the options of a plan.
 
-    `ort`, `cuda`, `ignored_gpus`, `requirements`, `torch`, `torch_index`, `provider` and
-    `tensorrt_index` are the values of `--ort`, `--cuda`, `--ignore-gpu`, `-r`, `--torch`,
-    `--torch-index-url`, `--provider` and `--tensorrt-index-url` as they were given.
-
-    `small`: `--prefer small`; `conflicts`, `providers`: `--allow conflicts` and `--allow provider`
-    were given. With `mend` a pin of onnxruntime-gpu does not bind either: its line will be
-    replaced.
+    With `--write` a pin of onnxruntime-gpu does not bind either: its line will be replaced.
 
     Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.
     """
-    latest = ort == "latest"
+    latest = line.ort == "latest"
     lines = [
         RequirementLine(file, text)
-        for file in requirements
-        for text in _requirements(Path(file), mend=mend)
+        for file in line.requirement
+        for text in _requirements(Path(file), mend=line.write)
     ]
     return PlanOptions(
-        onnxruntime="" if latest else _specifier(ort, "wish-ort"),
+        onnxruntime="" if latest else _specifier(line.ort, "wish-ort"),
         latest=latest,
-        cuda=_cuda(cuda),
-        ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in ignored_gpus),
-        autoload=autoload,
-        provide=provide,
-        keep=keep,
+        cuda=_cuda(line.cuda),
+        ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in line.ignore_gpu),
+        autoload=not line.no_autoload,
+        provide=not line.no_provide,
+        keep=True if line.keep else False if line.no_keep else None,
         requirements=tuple(lines),
-        torch=_torch(torch),
-        small=small,
-        torch_index=_without_credentials(torch_index, INDEX),
-        provider=provider,
-        tensorrt_index=_without_credentials(tensorrt_index, tensorrt.INDEX),
-        conflicts=conflicts,
-        providers=providers,
+        torch=_torch(line.torch),
+        small=(line.prefer or PREFERRED.get(line.format)) == "small",
+        torch_index=_without_credentials(line.torch_index_url, INDEX),
+        provider=line.provider,
+        tensorrt_index=_without_credentials(line.tensorrt_index_url, tensorrt.INDEX),
+        conflicts="conflicts" in line.allow,
+        providers="provider" in line.allow,
     )
 
 

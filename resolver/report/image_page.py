@@ -11,7 +11,6 @@ from ..image.judged import JudgedEnvironment, JudgedImage
 from ..messages.catalog import Texts
 from ..messages.sections import Row, size
 from .image import finding_rows, judged_rows, serves_row, weight_text
-from .page import LANGUAGES
 from .page_parts import Cell, Column, Markup, bars, document, element, prose, section, table
 
 _COLOURS = {"healthy": "good", "fixable": "", "impossible": "bad"}
@@ -23,7 +22,7 @@ def image_page(found: JudgedImage, name: str, verdict: str, made: str, texts: Te
     said = texts.label(f"image-{verdict}")
     others = [f"{one.path} ({one.facts.python.version})" for one in found.others]
     return document(
-        LANGUAGES[texts.language],
+        texts.language,
         title,
         element("h1", title),
         element("p", said, class_=f"verdict {_COLOURS[verdict]}".strip(), data_verdict=verdict),

@@ -12,7 +12,6 @@ from ..matrix.model import Build
 from ..messages.catalog import Texts
 from .lookup import GenerationCode, KnownValue, LookedUp, LookUp
 from .lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
-from .page import LANGUAGES
 from .page_parts import Markup, document, element, prose, section
 
 Address = Callable[[str], str]
@@ -27,7 +26,7 @@ def lookup_page(found: LookUp, texts: Texts, made: str) -> str:
         for version, parts in release_parts(found, texts).items()
     ]
     return document(
-        LANGUAGES[texts.language],
+        texts.language,
         title,
         element("h1", title),
         *lookup_parts(found, texts, "#{}".format),

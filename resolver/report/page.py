@@ -20,8 +20,6 @@ from .measurement import name, traffic_rows, verdict_remedy, verdict_text
 from .page_parts import Cell, Column, Markup, bars, document, element, prose, section, table
 from .verification import remedy
 
-LANGUAGES = {"en": "en", "zh": "zh-CN"}
-
 
 class Page(NamedTuple):
     """Everything that is on the page."""
@@ -62,7 +60,7 @@ def render(page: Page, texts: Texts) -> str:
         section(texts.label("loaded"), _libraries(page, texts)),
         element("p", page.made, class_="dim"),
     ]
-    return document(LANGUAGES[texts.language], title, *parts)
+    return document(texts.language, title, *parts)
 
 
 def _verdict(page: Page, texts: Texts) -> list[Markup]:

@@ -13,9 +13,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..messages.catalog import Language
 from ..utils.foreign_text import without_controls
 from .page_style import SCRIPT, STYLE
 
+_LANGUAGES = {"en": "en", "zh": "zh-CN"}
 Cell = tuple[str, float | int | None]
 """What is shown, and the number that it stands for."""
 
@@ -133,7 +135,7 @@ def bars(label: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
 
 
 def document(
-    language: str,
+    language: Language,
     title: str,
     *body: str,
     style: str = STYLE,
@@ -160,7 +162,7 @@ def document(
     )
     content = "\n".join(escape(each) for each in body if each)
     page = (
-        f'<!DOCTYPE html>\n<html lang="{language}"><head>{head}</head>\n'
+        f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head>{head}</head>\n'
         f"<body>{escape(top)}<main>\n{content}\n</main><script>{script}</script></body></html>\n"
     )
     return page.encode(errors="replace").decode()

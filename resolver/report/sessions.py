@@ -285,8 +285,7 @@ def program_page(
         rows = [_page_row(row, redact) for row in each.rows]
         parts += rows if number == 0 else [section(redact(each.heading), *rows)]
     parts.append(element("p", made, class_="dim"))
-    language = "zh-CN" if texts.language == "zh" else "en"
-    return document(language, redact(report.command), *parts)
+    return document(texts.language, redact(report.command), *parts)
 
 
 def _page_row(row: Row, redact: Callable[[str], str]) -> Markup:

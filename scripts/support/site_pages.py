@@ -28,7 +28,6 @@ from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.report.lookup import LookUp, SourceTables, look_up
 from ortgpu_fix.report.lookup_page import linked, lookup_parts, release_parts
 from ortgpu_fix.report.lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
-from ortgpu_fix.report.page import LANGUAGES as HTML_LANGUAGES
 from ortgpu_fix.report.page_parts import Markup, document, element, prose, section
 
 if sys.version_info >= (3, 11):
@@ -136,7 +135,7 @@ class Site:
         file = self.out / here / "index.html"
         file.parent.mkdir(parents=True, exist_ok=True)
         made = document(
-            HTML_LANGUAGES[self.language],
+            self.language,
             title,
             element("h1", title) if "<h1" not in "".join(body) else "",
             *body,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ortgpu_fix.cli.inputs import plan_options_of
+from ortgpu_fix.cli.options import plan_options_of
 from ortgpu_fix.cli.parser import parse
 
 

@@ -324,6 +324,16 @@ def test_the_words_where_all_is_right(root: Path) -> None:
     assert "ortgpu-fix --python" not in done.stdout
 
 
+def test_the_page_of_the_folder_one_is_in_names_it_as_it_was_given(
+    root: Path, tmp_path: Path
+) -> None:
+    right(root)
+    page = tmp_path / "page.html"
+    run_here("check-image", ".", "--report", str(page), cwd=root, env={"LANG": "C"})
+
+    assert "<title>The image .</title>" in page.read_text("utf-8")
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_page_has_the_numbers_of_the_document(root: Path, tmp_path: Path, lang: str) -> None:
     """Of which another folder has a part, and a layer that replaces a library."""
@@ -344,6 +354,7 @@ def test_the_page_has_the_numbers_of_the_document(root: Path, tmp_path: Path, la
     assert done.returncode == 1
     assert str(page) in done.stderr
     assert "<i>" not in text
+    assert str(tmp_path) not in text
     assert Shown(text).verdict == "fixable"
     assert f'<html lang="{"en" if lang == "en" else "zh-CN"}">' in text
     in_layers = [0, 0]

@@ -11,7 +11,8 @@ import pytest
 from told import values_of
 
 import synthetic
-from ortgpu_fix.cli.options import parse_plan_options
+from ortgpu_fix.cli.flags import CommandLine
+from ortgpu_fix.cli.options import plan_options_of
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Facts
@@ -775,16 +776,7 @@ def test_a_release_that_pypi_never_had_is_no_build() -> None:
     ],
 )
 def test_a_wish_for_torch_is_read(given: str | None, wish: str) -> None:
-    options = parse_plan_options(
-        ort=None,
-        cuda=None,
-        ignored_gpus=(),
-        requirements=(),
-        autoload=True,
-        provide=True,
-        torch=given,
-        torch_index=None,
-    )
+    options = plan_options_of(CommandLine(torch=given))
 
     assert options.torch == wish
     assert options.torch_index == "https://download.pytorch.org/whl"

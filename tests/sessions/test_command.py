@@ -12,6 +12,7 @@ from pathlib import Path
 
 import documents
 import pytest
+from command import run_here
 
 from support.standin_wheels import find_uv
 
@@ -60,6 +61,20 @@ def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path)
     documents.check(written, "run")
     assert written["sessions"][0]["got"] == ["CUDAExecutionProvider"]
     assert "It got what it asked for" in (tmp_path / "page.html").read_text()
+
+
+def test_the_page_shows_no_home(tmp_path: Path, packages: Path) -> None:
+    (tmp_path / "app.py").write_text(PROGRAM)
+    env = {**os.environ, "PYTHONPATH": str(packages), "LANG": "C", "HOME": str(tmp_path)}
+    argv = ("run", "--report", "page.html", "--", sys.executable, "app.py")
+
+    done = run_here(*argv, cwd=tmp_path, env=env)
+    page = (tmp_path / "page.html").read_text("utf-8")
+
+    assert (done.returncode, "page.html" in done.stderr) == (0, True)
+    assert "It got what it asked for" in page
+    assert str(Path("~", "app.py")) in page
+    assert str(tmp_path) not in page
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from ..command_line import command_line
 from ..described import PLATFORMS, read_machine
 from ..facts_files import read_facts
 from ..flags import CommandLine
-from ..inputs import plan_options_of
+from ..options import plan_options_of
 from .plan import plan_exit_code
 
 MOST_BYTES = 1_000_000
@@ -70,16 +70,10 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 def _write_page(file: str, found: JudgedImage, path: Path, verdict: str, texts: Texts) -> None:
     """Write the page that `--report` asks for. Raises Error `file-unwritable`."""
-    import datetime as dt
-
-    from ... import __version__
     from ...report.image_page import image_page
-    from ...utils.files import write
 
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    made = texts.label("page-made", version=__version__, date=today)
-    write(Path(file), image_page(found, path.name or str(path), verdict, made, texts))
-    console.print_notice(texts.label("written", file=file))
+    page = image_page(found, path.name or str(path), verdict, console.made_today(texts), texts)
+    console.write_file(file, page, texts)
 
 
 def _reader(path: Path) -> Literal["dockerfile", "compose"] | None:

@@ -28,7 +28,8 @@ from ...resolve.options import PlanOptions
 from .. import console
 from ..command_line import applying, command_line
 from ..flags import FLAGS, CommandLine, given
-from ..inputs import gather_inputs, plan_options_of
+from ..inputs import gather_inputs
+from ..options import plan_options_of
 from ..parser import parse
 from ..text_files import STDIN, TextBegin, machine_of, place, read_texts
 
@@ -58,7 +59,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     begins = read_texts(files, reader, search)
     machine = machine_of(reader)
     only = arguments.text_only
-    looked = (_told if only else _looked)(arguments, machine, environ, language)
+    looked = _told(arguments, machine) if only else _looked(arguments, environ, language)
     if only:  # the machine is the text's, whatever flags describe another
         arguments = arguments._replace(driver=None, gpu=None, platform=None, facts=(), python=None)
     build = looked.facts.onnxruntime if looked else None
@@ -104,13 +105,10 @@ def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
     return {"files": [{"file": each.file, "line_number": each.line} for each in begins]}
 
 
-def _told(
-    arguments: CommandLine, machine: ToldMachine, environ: Mapping[str, str], language: Language
-) -> Looked | None:
+def _told(arguments: CommandLine, machine: ToldMachine) -> Looked | None:
     """Return what the text tells, and the plan for it; None where that is too little."""
     from ...matrix.load import add_torch, load_matrix
 
-    del environ, language
     if machine.unknown:
         return None
     matrix, options = load_matrix(torch=False), plan_options_of(arguments)
@@ -120,13 +118,12 @@ def _told(
 
 
 def _looked(
-    arguments: CommandLine, machine: ToldMachine, environ: Mapping[str, str], language: Language
+    arguments: CommandLine, environ: Mapping[str, str], language: Language
 ) -> Looked | None:
     """Return what is seen of the machine, and the plan for it; None where it cannot be looked at.
 
     A log can be explained without: what keeps the machine from being read is said, and no more.
     """
-    del machine
     try:
         inputs = gather_inputs(arguments, environ)
         return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)

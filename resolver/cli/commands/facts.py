@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from ...facts.document import WRITTEN_BY, to_json
 from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
-from ...utils.files import write
 from ...utils.foreign_text import clean
 from .. import console
 from ..flags import CommandLine
@@ -31,8 +29,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         console.print_json(document)
     else:
         text = json.dumps(document, indent=2) + "\n"
-        write(Path(arguments.output), text)
-        console.print_notice(load_texts(language).label("written", file=arguments.output))
+        console.write_file(arguments.output, text, load_texts(language))
     return 0
 
 

@@ -17,7 +17,7 @@ from .. import console
 from ..command_line import locking
 from ..facts_files import read_facts
 from ..flags import CommandLine
-from ..inputs import plan_options_of
+from ..options import plan_options_of
 from .plan import plan_exit_code
 
 

@@ -63,13 +63,8 @@ def _forget(arguments: CommandLine, environ: Mapping[str, str], language: Langua
 
 
 def _write_page(file: str, language: Language) -> int:
-    from datetime import datetime, timezone
-    from pathlib import Path
-
-    from ... import __version__
     from ...report.lookup import SourceTables, look_up
     from ...report.lookup_page import lookup_page
-    from ...utils.files import write
 
     texts = load_texts(language)
     tables = SourceTables(
@@ -80,8 +75,6 @@ def _write_page(file: str, language: Language) -> int:
         read=load_table("onnxruntime")["date"],
         torch_read=load_table("torch")["date"],
     )
-    today = datetime.now(tz=timezone.utc).date()
-    made = texts.label("page-made", version=__version__, date=today)
-    write(Path(file), lookup_page(look_up(load_matrix(), tables), texts, made))
-    console.print_notice(texts.label("written", file=file))
+    page = lookup_page(look_up(load_matrix(), tables), texts, console.made_today(texts))
+    console.write_file(file, page, texts)
     return 0

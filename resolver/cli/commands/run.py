@@ -6,7 +6,6 @@ file of `-o`, else to standard output as the one line after the program's. Shell
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import os
 import sys
@@ -14,7 +13,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from ... import __version__
 from ...data_files import load_table
 from ...explain.explanations import Explanation
 from ...explain.failures import parse_failures
@@ -141,12 +139,9 @@ def _write(
 ) -> None:
     """Print and write what was asked for. Raises Error `file-unwritable`."""
     if line.report is not None:
-        today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-        made = texts.label("page-made", version=__version__, date=today)
         home = environ.get("HOME") or environ.get("USERPROFILE")
-        page = program_page(report, texts, made, partial(redact, home=home))
-        write(Path(line.report), page)
-        console.print_notice(texts.label("written", file=line.report))
+        page = program_page(report, texts, console.made_today(texts), partial(redact, home=home))
+        console.write_file(line.report, page, texts)
     if line.json:
         text = json.dumps(clean(program_json(report, texts)))
         if line.output is None:

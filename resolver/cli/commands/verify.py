@@ -5,14 +5,12 @@ Shell, and thin. Raises the Errors of what it calls, and `shape-syntax` and `sha
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ... import __version__
 from ...data_files import DATA
 from ...errors import Error, cause
 from ...facts.model import Facts
@@ -30,8 +28,8 @@ from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..command_line import typed_command
 from ..flags import PROVIDERS, CommandLine
-from ..inputs import plan_options_of
 from ..machine import probe_machine, with_unknown_releases
+from ..options import plan_options_of
 
 OWN_MODEL = DATA / "bench.onnx"
 """What is measured where no model is given: a small convolutional network for any image."""
@@ -142,14 +140,12 @@ def _write_page(  # noqa: PLR0917
     from ...report.page import Page, render
     from ...report.plan import machine_section
     from ...resolve.resolver import resolve
-    from ...utils.files import write
 
     found, target, verification = about
     texts = load_texts(language)
     matrix = add_torch(load_matrix(torch=False))
     found = with_unknown_releases(found, target, matrix)
     plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
-    today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     page = Page(
         report=with_environment(measured.report, verification),
         bench=measured.bench,
@@ -158,12 +154,11 @@ def _write_page(  # noqa: PLR0917
         libraries=measured.report.libraries or verification.libraries,
         findings=[(texts.summary(row), texts.remedy(row)) for row in plan.findings],
         versions=_versions(found, measured.report.onnxruntime),
-        made=texts.label("page-made", version=__version__, date=today),
+        made=console.made_today(texts),
         redact=redact,
         command=typed_command(arguments),
     )
-    write(Path(file), render(page, texts))
-    console.print_notice(texts.label("written", file=file))
+    console.write_file(file, render(page, texts), texts)
 
 
 def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:

@@ -1,0 +1,41 @@
+"""What the flags ask of a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.cli.options import plan_options_of
+from ortgpu_fix.cli.parser import parse
+
+
+@pytest.mark.parametrize(
+    ("words", "keep"), [((), None), (("--keep",), True), (("--no-keep",), False)]
+)
+def test_what_pip_keeps_stays_as_it_is_where_nobody_says(
+    words: tuple[str, ...], *, keep: bool | None
+) -> None:
+    assert plan_options_of(parse(words)).keep is keep
+
+
+@pytest.mark.parametrize(
+    ("words", "conflicts", "providers"),
+    [
+        ((), False, False),
+        (("--allow", "conflicts"), True, False),
+        (("--allow", "provider"), False, True),
+        (("--allow", "conflicts", "--allow", "provider"), True, True),
+    ],
+)
+def test_nothing_is_allowed_that_nobody_names(
+    words: tuple[str, ...], *, conflicts: bool, providers: bool
+) -> None:
+    options = plan_options_of(parse(words))
+
+    assert (options.conflicts, options.providers) == (conflicts, providers)
+
+
+def test_the_libraries_are_provided_and_loaded_where_nobody_objects() -> None:
+    usual, without = map(plan_options_of, map(parse, ((), ("--no-autoload", "--no-provide"))))
+
+    assert (usual.autoload, usual.provide) == (True, True)
+    assert (without.autoload, without.provide) == (False, False)
