@@ -61,9 +61,7 @@ def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
     words = set(wanted.split())
     alike = [row for row in rows if words and words <= set(product_name(row[1]).split())]
     found: dict[str, list[str]] = {}
-    for capability, gpu in sorted(
-        same or alike, key=lambda row: tuple(map(int, row[0].split(".")))
-    ):
+    for capability, gpu in sorted(same or alike, key=lambda row: numbers(row[0])):
         found.setdefault(capability, []).append(gpu)
     return found
 

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from ..errors import Error
 from ..facts.target import Target
 from ..facts.wheel_tags import tags_on
-from ..plan.wheels import Wheel
+from ..plan.wheels import Wheel, wheel_on
 from ..utils.files import file_digest
 from .client import Index
 from .folder import local_path
@@ -78,9 +78,7 @@ def newest_from_index(
     if newest is None:
         return None
     page, file = newest
-    version = file.name.split("-")[1]
-    wheel = Wheel(name=name, version=version, index_url=base, file="", size=0, sha256="")
-    return _as_wheel(file, wheel, index, page)
+    return _as_wheel(file, wheel_on(base, name, file.name.split("-")[1], None), index, page)
 
 
 def _newest(

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..fleet.model import ExclusionReason, FleetMachine, FleetPlan, Group, group_names
+from ..fleet.model import FleetMachine, FleetPlan, Group, group_names
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, join_neighbours
-from ..plan.reasons import Reason
 from .plan_document import SCHEMA, plan_json, reasons_json
 from .rejected import SHORT, reason_text
 
@@ -158,8 +157,9 @@ def _packages(group: Group, texts: Texts) -> Iterable[Row]:
 def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Section:
     """Say what excludes newer releases or, of a split, what keeps the groups apart."""
     chosen = {group.version for group in made.groups}
+    count = None if verbose else 1
     groups = join_neighbours(
-        (row.version, _shown_reasons(row.by, verbose=verbose))
+        (row.version, [(each.machines, each.reasons[:count]) for each in row.by])
         for row in made.excluded
         if one or verbose or row.version in chosen
     )
@@ -179,13 +179,6 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
     if hidden:
         rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))
     return Section(heading=texts.label("fleet-why" if one else "fleet-split"), rows=tuple(rows))
-
-
-def _shown_reasons(
-    exclusions: Sequence[ExclusionReason], *, verbose: bool
-) -> list[tuple[tuple[FleetMachine, ...], tuple[Reason, ...]]]:
-    count = None if verbose else 1
-    return [(row.machines, row.reasons[:count]) for row in exclusions]
 
 
 def _listed(machines: Sequence[FleetMachine], texts: Texts, *, verbose: bool) -> str:

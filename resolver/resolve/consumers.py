@@ -26,23 +26,15 @@ _NAMED = re.compile(r"-cu(?:da)?(1[1-9])(?!\d\d)")
 """`cupy-cuda12x`, `cudf-cu13`, `nvidia-dali-cuda120`, `jax-cuda12-plugin`."""
 
 
+@lru_cache(maxsize=64)
 def extras_in_force(
-    packages: Iterable[Package], matrix: Matrix, markers: Mapping[str, str]
+    packages: tuple[Package, ...], nvidia: frozenset[str], environment: tuple[tuple[str, str], ...]
 ) -> dict[str, tuple[str, ...]]:
-    """Return, by distribution, the extras through which it requires nvidia wheels.
+    """Return, by distribution, the extras through which it requires `nvidia` wheels.
 
     Nothing records with which extras a distribution was installed. One is in force where everything
     that it requires is installed, in a version that it allows.
     """
-    return _extras_in_force(
-        tuple(packages), frozenset(matrix.distributions), tuple(markers.items())
-    )
-
-
-@lru_cache(maxsize=64)
-def _extras_in_force(
-    packages: tuple[Package, ...], nvidia: frozenset[str], environment: tuple[tuple[str, str], ...]
-) -> dict[str, tuple[str, ...]]:
     markers = dict(environment)
     versions = {package.name: package.version for package in packages}
     found: dict[str, tuple[str, ...]] = {}

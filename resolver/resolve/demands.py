@@ -104,7 +104,7 @@ def demands_of(
         visited.add((package.name, extra))
         by = Named(package.name, package.version)
         for text in package.requires:
-            name, asks = _required(text)
+            name, asks = required_name(text)
             lines[name].append(_Line(by, text, extra))
             wanted = requirement(text) if asks and name in by_name else None
             if wanted is not None and is_in_force(wanted, markers, extra):
@@ -112,13 +112,8 @@ def demands_of(
     return Demands(lines, markers)
 
 
-def required_name(text: str) -> str:
-    """Return the canonical name at the begin of a requirement; empty where it has none."""
-    return _required(text)[0]
-
-
 @lru_cache(maxsize=65536)
-def _required(text: str) -> tuple[str, bool]:
+def required_name(text: str) -> tuple[str, bool]:
     """Return the canonical name at the begin of a requirement, and whether it asks for extras."""
     begin = _NAME.match(text)
     return (canonicalize_name(begin[1]), bool(begin[2])) if begin else ("", False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from ..companions.contents import KEEP, LIBRARIES
-from ..facts.markers import marker_environment
 from ..facts.model import GPU_BUILD, Package
 from ..facts.unmet import new_conflicts
 from ..matrix.torch import TORCH
@@ -73,7 +72,7 @@ def conflict_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
     before = [_requiring(package, moved) for package in here.facts.packages]
     after = [package for package in before if package.name not in moved]
     after += [Package(name=name, version=version) for name, version in coming.items()]
-    unmet = new_conflicts(before, after, marker_environment(here.facts))
+    unmet = new_conflicts(before, after, here.markers)
     if unmet:
         who = tuple(Wanting(Named(each.by, each.version), str(each.requirement)) for each in unmet)
         yield finding("would-conflict", "warning", by=who)
@@ -81,5 +80,5 @@ def conflict_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
 
 def _requiring(package: Package, names: Collection[str]) -> Package:
     """Return `package` with its requirements of `names` alone: the others stay as they are."""
-    lines = tuple(line for line in package.requires if required_name(line) in names)
+    lines = tuple(line for line in package.requires if required_name(line)[0] in names)
     return package._replace(requires=lines)

@@ -185,8 +185,9 @@ def _demands(
         for package in facts.packages
         if package.name not in matrix.owners and package.name not in matrix.distributions
     )
-    extras = extras_in_force(facts.packages, matrix, markers)
-    installed = demands_of(staying, tuple(markers.items()), tuple(extras.items()))
+    environment = tuple(markers.items())
+    extras = extras_in_force(facts.packages, frozenset(matrix.distributions), environment)
+    installed = demands_of(staying, environment, tuple(extras.items()))
     if not options.requirements:
         return installed
     demands = dict(installed)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from ..explain.explanations import Explanation
 from .events import Frame, InferenceSession, ProgramSeen
@@ -17,14 +17,8 @@ from .events import Frame, InferenceSession, ProgramSeen
 SessionVerdict = Literal[
     "asked-not-got", "asked-tensorrt-got-cuda", "got-but-slow-options", "never-asked", "got"
 ]
+VERDICTS: tuple[SessionVerdict, ...] = get_args(SessionVerdict)
 """The worst for a user who wants the GPU comes first, but that who never asked got what it did."""
-VERDICTS: tuple[SessionVerdict, ...] = (
-    "asked-not-got",
-    "asked-tensorrt-got-cuda",
-    "got-but-slow-options",
-    "never-asked",
-    "got",
-)
 ProgramVerdict = Literal["no-python", "no-library", "import-failed", "no-session"] | SessionVerdict
 
 PLAIN = frozenset({"CPUExecutionProvider", "AzureExecutionProvider", "cpu"})

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
 from .child_output import heard_lines, heard_terminal
-from .signals import signals_deferred
+from .signals import handled, signals_deferred
 
 GRACE_SECONDS = 5.0
 """How long a killed child is waited for: a wedged GPU holds its callers in the kernel, and what
@@ -150,12 +150,7 @@ def attend(
             with contextlib.suppress(OSError):
                 started[0].send_signal(number)
 
-    handlers = {}
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            handlers[number] = signal.signal(number, pass_on)
-    try:
+    with handled(pass_on):
         started.append(subprocess.Popen(list(argv), env=dict(env)))
         for number in early:
             pass_on(number, None)
@@ -165,9 +160,6 @@ def attend(
             if now_and_then is not None:
                 now_and_then()
         return started[0].wait()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def _terminal_is_ours() -> bool:

@@ -32,7 +32,7 @@ def signals_as_interrupt() -> Iterator[None]:
     A signal that is ignored already (`nohup`, a job in the background) stays ignored.
     """
     _Held.done = False
-    with _handled(_handle):
+    with handled(_handle):
         yield
 
 
@@ -46,7 +46,7 @@ def signals_held(*, to_the_end: bool = False) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _handled(_handle):
+    with handled(_handle):
         if not _Held.depth:
             _Held.pending = False
         _Held.depth += 1
@@ -96,7 +96,7 @@ def signals_deferred() -> Iterator[None]:
 
 def signals_ignored() -> AbstractContextManager[None]:
     """Ignore SIGINT, SIGTERM, SIGHUP and SIGBREAK inside the block."""
-    return _handled(signal.SIG_IGN)
+    return handled(signal.SIG_IGN)
 
 
 def _handle(_number: int, _frame: FrameType | None) -> None:
@@ -109,7 +109,8 @@ def _handle(_number: int, _frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _handled(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+def handled(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+    """Let `handler` answer, inside the block, what is not ignored of SIGINT and its like."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers, and only it is interrupted
         return

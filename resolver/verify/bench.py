@@ -16,16 +16,14 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
 
 from ..versions import numbers
 from .measurement import CPU, Failed, Measurement, Shapes
 from .model_report import ModelReport
 from .records import chosen_json, to_json
 
-AlgoSearch = Literal["EXHAUSTIVE", "HEURISTIC", "DEFAULT"]
-SEARCHES: tuple[AlgoSearch, ...] = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
+SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 """The first is what a session has where nothing is asked for."""
 FRONTEND_SINCE = (1, 20)
 """From this release on the three are heuristic modes of cuDNN's frontend."""
@@ -145,35 +143,16 @@ def searches(report: ModelReport, *, on_gpu: bool) -> tuple[Configuration, ...]:
     cpu = Configuration(key=CPU, on_gpu=False)
     if not on_gpu:
         return (cpu,)
-    if not CONVOLUTIONS & report.operators.keys():
-        return (cpu, Configuration(key="cuda", on_gpu=True))
-    return (
-        cpu,
-        *(
-            Configuration(
-                key=f"cuda-{search.lower()}",
-                on_gpu=True,
-                options={"cudnn_conv_algo_search": search},
-            )
-            for search in SEARCHES
-        ),
-    )
+    options: dict[str, dict[str, str]] = {"cuda": {}}
+    if CONVOLUTIONS & report.operators.keys():
+        options = {f"cuda-{one.lower()}": {"cudnn_conv_algo_search": one} for one in SEARCHES}
+    return cpu, *(Configuration(key=key, on_gpu=True, options=row) for key, row in options.items())
 
 
 def refinements(best: Configuration, report: ModelReport) -> tuple[Configuration, ...]:
     """Return what to time next: the best so far again, and with what else the release offers."""
     release = numbers(report.onnxruntime or "")
     capability = re.search(r"\((\d+\.\d+)\)$", report.gpu or "")
-
-    def also(name: str, *, binding: bool, graph: bool, **options: str) -> Configuration:
-        return Configuration(
-            key=f"{best.key}-{name}",
-            on_gpu=True,
-            options={**best.options, **options},
-            binding=binding,
-            graph=graph,
-        )
-
     rows = [best]
     if (
         has_tf32(report.onnxruntime)
@@ -181,10 +160,11 @@ def refinements(best: Configuration, report: ModelReport) -> tuple[Configuration
         and numbers(capability.group(1)) >= TF32_CAPABILITY
         and not report.float16
     ):
-        rows.append(also("no-tf32", binding=False, graph=False, use_tf32="0"))
-    rows.append(also("binding", binding=True, graph=False))
+        options = {**best.options, "use_tf32": "0"}
+        rows.append(replace(best, key=f"{best.key}-no-tf32", options=options))
+    rows.append(replace(best, key=f"{best.key}-binding", binding=True))
     if allows_graph(report) and release >= GRAPHS_SINCE:
-        rows.append(also("graph", binding=True, graph=True))
+        rows.append(replace(best, key=f"{best.key}-graph", binding=True, graph=True))
     return tuple(rows)
 
 

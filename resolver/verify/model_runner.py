@@ -50,7 +50,6 @@ class MeasuringPlace(NamedTuple):
     environ: Mapping[str, str]
     runner: Runner
     progress: Progress
-    limit: float = TIME_LIMIT
 
 
 class Measured(NamedTuple):
@@ -160,7 +159,7 @@ def _measure(
         [json.dumps(request)],
         runner=place.runner,
         environ=place.environ,
-        timeout=place.limit,
+        timeout=TIME_LIMIT,
         hear=hear,
     )
     return parse_measurement(finished.stdout, finished.stderr), finished

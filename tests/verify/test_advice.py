@@ -618,7 +618,7 @@ def test_a_search_is_chosen_by_new_shapes_and_by_those_that_come_again(
     """By the sum of both; within 5 % the first is taken, which is the default."""
     found = two(40, ("cuda-exhaustive", exhaustive), ("cuda-heuristic", heuristic))
 
-    assert pick(found) == GPU[best]  # type: ignore[index]
+    assert pick(found) == GPU[best]
 
 
 def test_a_first_run_that_was_not_timed_counts_nothing() -> None:

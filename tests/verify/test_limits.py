@@ -202,7 +202,7 @@ def test_the_search_of_the_release_is_kept_where_another_is_hardly_faster(
     found = pick(bench({CPU: (9,), KEYS["EXHAUSTIVE"]: (1.0,), KEYS["HEURISTIC"]: (other,)}))
 
     assert found is not None
-    assert found.key == KEYS[best]  # type: ignore[index]
+    assert found.key == KEYS[best]
 
 
 def test_a_graph_that_could_not_be_made_is_told_of_the_best_alone() -> None:

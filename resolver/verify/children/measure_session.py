@@ -55,7 +55,6 @@ class Session:
         self.device: int = configuration.get("device", 0)
         self.binding = bool(configuration.get("binding"))
         self.graph = bool(configuration.get("graph"))
-        self.profiled = profile
         self.bound: dict[int, Any] = {}
         settings = tools.onnxruntime.SessionOptions()
         settings.log_severity_level = QUIET

@@ -12,8 +12,6 @@ from typing import Any, List, Tuple
 
 from . import common, measure_session
 
-PROFILED_RUNS = 2
-"""The second shows where nodes run once everything is loaded."""
 WARM_RUNS = 2
 """Runs after the first of a shape that still count as warming up."""
 BLOCK_MS, BLOCK_RUNS = 60.0, 3
