@@ -153,13 +153,9 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
     Raises ValueError with the path of the key where a row does not fit.
     """
     failures = _rows(table, "failure", _failure)
-    own = {
-        row["code"]: {"remedy": row["own_remedy"]}
-        for row in table.get("origin", ())
-        if "own_remedy" in row
-    }
+    of_program = {row["code"]: _own(row) for row in table.get("origin", ())}
     elsewhere = [
-        _base(row) | own.get(each["program"], {}) | each
+        _base(row) | of_program[each["program"]] | each
         for row in table["failure"]
         for each in row.get("elsewhere", ())
     ]
@@ -249,8 +245,14 @@ def _base(row: Mapping[str, Any]) -> dict[str, Any]:
 
     No package of ours mends it.
     """
-    kept = {key: row[key] for key in ("code", "severity", "about", "sources")}
+    kept = {key: row[key] for key in ("code", "severity", "about")}
     return {**kept, "commands": (), "fixable": False}
+
+
+def _own(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the failures of a program have where they have no other: remedy and source."""
+    remedy = {"remedy": row["own_remedy"]} if "own_remedy" in row else {}
+    return {**remedy, "sources": (row["source"],)}
 
 
 def _failure(row: Mapping[str, Any]) -> Failure:

@@ -215,6 +215,8 @@ def test_it_is_known_and_whose_it_is(log: str, code: str, program: str | None) -
     if program:
         assert (found.commands, found.fixable) == ((), False)
         assert mending((found,), (), None).why == reason("mend-other-program")
+        (source,) = (each["source"] for each in RAW["origin"] if each["code"] == program)
+        assert found.sources == (source,)
     for language in LANGUAGES:
         (said,) = explain_log(log, TABLE, language)
         assert "{" not in said.cause + said.remedy
