@@ -155,7 +155,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
     failures = _rows(table, "failure", _failure)
     of_program = {row["code"]: _own(row) for row in table.get("origin", ())}
     elsewhere = [
-        _base(row) | of_program[each["program"]] | each
+        _base(row) | of_program.get(each["program"], {}) | each
         for row in table["failure"]
         for each in row.get("elsewhere", ())
     ]
@@ -246,7 +246,7 @@ def _base(row: Mapping[str, Any]) -> dict[str, Any]:
     No package of ours mends it.
     """
     kept = {key: row[key] for key in ("code", "severity", "about")}
-    return {**kept, "commands": (), "fixable": False}
+    return {**kept, "commands": (), "fixable": False, "sources": ()}
 
 
 def _own(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -123,12 +123,11 @@ class Search:
             mine: list[Span] = []
             for span, match in self._places(parser, views):
                 signal = make(match)
-                if signal is None or _overlaps(span, taken):
-                    continue
-                if signal.of_others and _overlaps(span, sorted(mine)):
-                    continue  # of another's line only where that one was joined with it
-                mine.append(span)
-                yield span, signal
+                # another's line may have been joined with one that is not
+                before = sorted(taken + mine) if signal and signal.of_others else taken
+                if signal and not _overlaps(span, before):
+                    mine.append(span)
+                    yield span, signal
             if mine:
                 taken = sorted(taken + mine)
 

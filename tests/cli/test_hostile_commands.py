@@ -195,6 +195,7 @@ def test_a_command_that_meets_a_hostile_file(
 
     assert state_of(room.venv.folder) == state
     came = {path for path in tmp_path.rglob("*") if not path.is_dir()} - before
-    own = {room.venv.site / ".ortgpu-fix", room.home / ".cache" / "uv"}
+    caches = (room.home / ".cache" / name for name in ("uv", "ortgpu-fix"))
+    own = {room.venv.site / ".ortgpu-fix", *caches}
     assert not [path for path in came if own.isdisjoint(path.parents)]
     shutil.rmtree(room.folder)

@@ -343,7 +343,8 @@ def test_a_program_without_traces_is_never_that_of_a_whole_log() -> None:
 def test_a_row_of_another_program_is_not_the_row_of_its_code() -> None:
     assert not any(row.program for row in TABLE.by_code.values())
     assert sum(row.program != "" for row in TABLE.failures) == len(ELSEWHERE)
-    assert all(not row.commands and not row.fixable for row in TABLE.failures if row.program)
+    table = parse_failures(RAW)
+    assert all(not row.commands and not row.fixable for row in table.failures if row.program)
 
 
 @pytest.mark.parametrize(
@@ -358,3 +359,10 @@ def test_one_that_does_not_fit_is_named(row: dict[str, Any], path: str) -> None:
 
     with pytest.raises(ValueError, match=path):
         parse_failures(table)
+
+
+def test_a_program_without_a_language_is_named() -> None:
+    origin = {"code": "x", "name": {}, "source": "", "remedy": {"torch": {"en": "Do it"}}}
+
+    with pytest.raises(ValueError, match=r"origin\[0\]"):
+        parse_failures({"failure": [], "library": [], "origin": [origin]})
