@@ -124,8 +124,8 @@ class Search:
             for span, match in self._places(parser, views):
                 signal = make(match)
                 # another's line may have been joined with one that is not
-                before = sorted(taken + mine) if signal and signal.of_others else taken
-                if signal and not _overlaps(span, before):
+                again = signal and signal.of_others and _overlaps(span, sorted(mine))
+                if signal is not None and not (again or _overlaps(span, taken)):
                     mine.append(span)
                     yield span, signal
             if mine:

@@ -345,6 +345,12 @@ def test_a_row_of_another_program_is_not_the_row_of_its_code() -> None:
     assert sum(row.program != "" for row in TABLE.failures) == len(ELSEWHERE)
     table = parse_failures(RAW)
     assert all(not row.commands and not row.fixable for row in table.failures if row.program)
+    pages = {each["code"]: (each["source"],) for each in RAW["origin"]}
+    assert all(row.sources == pages[row.program] for row in table.failures if row.program)
+    text = {"en": "It", "zh": "它"}
+    unknown = {"program": "x", "match": ["fixed text"], "cause": text, "remedy": text}
+    rows = [RAW["failure"][0] | {"elsewhere": [unknown]}]
+    assert parse_failures({"failure": rows, "library": []}).failures[0].sources == ()
 
 
 @pytest.mark.parametrize(
