@@ -46,7 +46,7 @@ class LeanWheel(NamedTuple):
             link_or_copy(Path(long_path(self.present)), goal)
             record = Path(long_path(str(info)), "RECORD")
             text = record.read_text("utf-8")
-            if f"\n{self.row[0]}," not in text:
+            if f"\n{self.row[0]}," not in f"\n{text}":
                 record.write_text(f"{text}{','.join(self.row)}\n", "utf-8")
 
 
@@ -91,8 +91,8 @@ def _row(wheel: zipfile.ZipFile) -> tuple[str, ...]:
     """Return the row of RECORD about the provider; empty where the wheel has none."""
     records = (name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))
     (record,) = (name for name in records if name.count("/") == 1)  # the others are vendored
-    rows = map(tuple, csv.reader(wheel.read(record).decode().splitlines()))
-    return next((row for row in rows if PROVIDER.fullmatch(row[0])), ())
+    rows = map(tuple, csv.reader(wheel.read(record).decode(errors="replace").splitlines()))
+    return next((row for row in rows if row[2:] and PROVIDER.fullmatch(row[0])), ())
 
 
 def _is(path: str, row: tuple[str, ...]) -> bool:

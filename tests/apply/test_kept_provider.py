@@ -108,9 +108,35 @@ def test_a_link_to_it_elsewhere_is_not_the_file(tmp_path: Path) -> None:
     assert lean_wheel(whole, site, tmp_path) == LeanWheel(whole)
 
 
+def rewritten(file: StagedFile, lines: bytes) -> StagedFile:
+    """Return the wheel with these `lines` at the head of its RECORD."""
+    path = file.path.with_name("other-" + file.path.name)
+    with zipfile.ZipFile(file.path) as before, zipfile.ZipFile(path, "w") as after:
+        for name in before.namelist():
+            own = name == "onnxruntime_gpu-1.26.0.dist-info/RECORD"
+            after.writestr(name, (lines if own else b"") + before.read(name))
+    return StagedFile(wheel=file.wheel, path=path.replace(file.path))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [b"\n", b"\n\n", f"{NAME}\n".encode(), f"{NAME},\n".encode(), b"\xff,,\n", b"a,,,b\n"],
+)
+def test_odd_rows_are_passed_over(tmp_path: Path, lines: bytes) -> None:
+    """A blank line is no row to any engine, and ended an apply with a traceback."""
+    whole = rewritten(staged(tmp_path / "wheels", provider=BYTES), lines)
+
+    found = lean_wheel(whole, site_with(tmp_path / "site", BYTES), tmp_path / "lean")
+
+    assert (found.row[0], len(found.row)) == (NAME, 3)
+    bare = rewritten(staged(tmp_path / "bare"), lines)
+    assert lean_wheel(bare, site_with(tmp_path / "s", BYTES), tmp_path) == LeanWheel(bare)
+
+
+@pytest.mark.parametrize("before", ["a.py,,\n", ""])
 @pytest.mark.parametrize("listed", [True, False])
 def test_the_file_is_another_name_of_the_one_there_and_listed_once(
-    tmp_path: Path, *, listed: bool
+    tmp_path: Path, before: str, *, listed: bool
 ) -> None:
     """pip copies the wheel's RECORD, and uv writes one of what it found in the wheel."""
     whole = staged(tmp_path / "wheels", provider=BYTES)
@@ -121,12 +147,12 @@ def test_the_file_is_another_name_of_the_one_there_and_listed_once(
     other = tmp_path / "tree" / "lib" / "numpy-2.0.dist-info"
     other.mkdir()
     row = ",".join(found.row)
-    (info / "RECORD").write_text(f"a.py,,\n{row}\n" if listed else "a.py,,\n")
+    (info / "RECORD").write_text(f"{before}{row}\n" if listed else before)
 
     found.complete(tmp_path / "tree")
 
     assert (info.parent / NAME).samefile(tmp_path / "site" / NAME)
-    assert (info / "RECORD").read_text() == f"a.py,,\n{row}\n"
+    assert (info / "RECORD").read_text() == f"{before}{row}\n"
     assert not list(other.iterdir())
 
 
