@@ -52,7 +52,7 @@ def download_all(
     try:
         into.mkdir(parents=True, exist_ok=True)
         offline = wheels if index.sources.offline else ()
-        absent = [wheel.file for wheel in offline if not downloader.is_local(wheel)]
+        absent = [wheel.file for wheel in offline if not downloader.is_likely_local(wheel)]
     except OSError as error:
         raise disk_error(error, into) from error
     if absent:
@@ -100,37 +100,32 @@ class _Downloader:
         self._urls = urls
         self._moved: dict[str, int] = {}
         self._lock = Lock()
-        self._coming = {wheel for wheel in wheels if not self._is_likely_local(wheel)}
+        self._coming = {wheel for wheel in wheels if not self.is_likely_local(wheel)}
         """What the network has to bring, and what of the rest turned out to be another file."""
 
-    def _is_likely_local(self, wheel: Wheel) -> bool:
+    def is_likely_local(self, wheel: Wheel) -> bool:
         """Tell whether a file of its name and size is on this machine; its hash is not read."""
-        kept = self._index.sources.kept
-        places = (self._into, kept) if kept is not None else (self._into,)
-        found = self._index.sources.near(wheel.file) is not None
-        return found or any(_size(place / wheel.file) == wheel.size for place in places)
-
-    def is_local(self, wheel: Wheel) -> bool:
-        """Return whether `wheel` needs no network."""
         sources = self._index.sources
-        if sources.near(wheel.file) is not None or self._is_complete(wheel):
-            return True
-        return sources.kept is not None and _is(wheel, sources.kept / wheel.file)
-
-    def _is_complete(self, wheel: Wheel) -> bool:
-        return _is(wheel, self._into / wheel.file)
+        places = (self._into, sources.kept) if sources.kept is not None else (self._into,)
+        sizes = [_size(place / wheel.file) for place in places]
+        return sources.near(wheel.file) is not None or any(
+            size == (wheel.size or size) for size in sizes if size is not None
+        )
 
     def download(self, wheel: Wheel) -> Path:
         """Download `wheel` and return its path; raises as `download_all` does."""
         path = self._into / wheel.file
+        sources = self._index.sources
         try:
-            if self._is_complete(wheel):
+            if path.is_file() and file_digest(path) == wheel.sha256:
                 return path
-            local = self._index.sources.near(wheel.file)
+            local = sources.near(wheel.file)
             if local is not None:
                 return self._copy(wheel, local, path)
             if self._take(wheel, path):
                 return path
+            if sources.offline:  # what had the name and the size was another file
+                raise sources.absent(wheel.file)
             url = self._urls.get(wheel.file) or self._index.find(wheel)
             if url.startswith("file:"):
                 return self._copy(wheel, local_path(url), path)
@@ -232,7 +227,3 @@ def _own_part(path: Path) -> Path:
 
 def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
-
-
-def _is(wheel: Wheel, path: Path) -> bool:
-    return path.is_file() and file_digest(path) == wheel.sha256

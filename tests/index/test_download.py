@@ -601,6 +601,27 @@ def test_a_damaged_one_that_is_kept_is_removed_and_brought_anew(
     assert (kept / "a.whl").read_bytes() == BYTES
 
 
+@pytest.mark.parametrize("content", [bytes(len(BYTES)), b"another size"])
+def test_offline_a_damaged_one_that_is_kept_is_missing(tmp_path: Path, content: bytes) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "a.whl").write_bytes(content)
+    served = Served(offline=True, kept=kept)
+
+    with pytest.raises(Error, match="files-not-kept") as caught:
+        served.bring(tmp_path / "into")
+
+    assert caught.value.values == {"files": "a.whl"}
+    assert served.asked == []
+
+
+def test_offline_a_kept_one_of_unknown_size_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "a.whl").write_bytes(BYTES)
+    served = Served(offline=True, kept=tmp_path)
+
+    assert served.bring(tmp_path / "into", wheel(size=0)) == []
+
+
 def test_where_the_folder_is_the_one_that_keeps_nothing_is_kept_twice(tmp_path: Path) -> None:
     Served(kept=tmp_path).bring(tmp_path)
 
