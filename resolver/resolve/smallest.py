@@ -51,7 +51,10 @@ def smallest_components(
 
 
 class _Search:
-    """Branch and bound: the parts of a set are chosen one after the other, the smallest first."""
+    """Branch and bound: the largest distribution is decided first, of each its smallest release.
+
+    A large one that does not fit ends a branch before what is small has been tried below it.
+    """
 
     def __init__(
         self, build: Build, machines: SharingMachines, usual: Sequence[Component], provider: Floors
@@ -70,7 +73,7 @@ class _Search:
             self.best = tuple(chosen[name].component for name in sorted(chosen))
             self._bytes = total
             return
-        name, *rest = sorted(waiting)
+        name, *rest = sorted(waiting, key=lambda one: (-self._least(one), one))
         others = sum(map(self._least, rest))
         for part in self._parts_of(name):
             if total + part.bytes + others >= self._bytes:
