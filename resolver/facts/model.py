@@ -59,6 +59,14 @@ class Platform(NamedTuple):
     """The first line of /etc/nv_tegra_release where there is one."""
 
     @property
+    def windows_driver(self) -> bool:
+        """Tell whether NVIDIA's driver is that of Windows, with its release: so in WSL, too.
+
+        Source: https://docs.nvidia.com/cuda/wsl-user-guide/index.html.
+        """
+        return self.system == "windows" or self.wsl
+
+    @property
     def key(self) -> str:
         """The platform as the matrix names it: `linux_x86_64`."""
         return f"{self.system}_{self.machine}"

@@ -23,6 +23,7 @@ from .findings_machine import WITHOUT_A_DRIVER, machine_findings
 from .findings_others import (
     conflict_findings,
     consumer_findings,
+    cudnn_findings,
     kept_findings,
     removal_findings,
 )
@@ -60,6 +61,7 @@ def findings(
         *_installed_release(here, rejected),
         *_unknown_releases(here, unknown),
         *consumer_findings(here, rejected),
+        *cudnn_findings(here, changes),
     ]
     if best is None or changes is None:
         rows += torch_findings(here, search)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..companions.contents import KEEP, LIBRARIES
+from ..errors import Cause, cause
 from ..facts.model import GPU_BUILD, Package
 from ..facts.unmet import new_conflicts
 from ..matrix.torch import TORCH
 from ..plan.model import Rejected
-from ..plan.reasons import Finding, Named, Wanting, finding
+from ..plan.reasons import Consumer, Finding, Named, Wanting, finding
+from ..versions import at_least, major, newest_first
 from .changes import Changes
 from .demands import required_name
 from .onnxruntime_installed import InstalledOnnxRuntime
 from .situation import Situation
+
+_CUDNN = re.compile(r"(?:lib)?cudnn\w*?(?:64_|\.so\.)(\d+)")
 
 
 def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
@@ -34,6 +39,48 @@ def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator
     for row in here.consumers:
         if row.why.code in {"consumer-named", "consumer-unread"}:
             yield finding("consumer-not-read", "info", by=row.by)
+
+
+def cudnn_findings(here: Situation, changes: Changes | None) -> Iterator[Finding]:
+    """Say who opens the libraries of a cuDNN that is not here, beside another one that is.
+
+    torch brings its own to Windows; what others require of the nvidia wheels pip looks after.
+    """
+    versions = {package.name: package.version for package in here.facts.packages}
+    versions |= {wheel.name: wheel.version for wheel in (changes.selection if changes else ())}
+    there = {major(versions[name]) for name in versions if name.startswith("nvidia-cudnn-cu")}
+    there |= _cudnn_of(library.name for library in here.facts.libraries)
+    there |= {row.cudnn for row in here.consumers if row.name == TORCH and row.cudnn}
+    for row in here.consumers:
+        wanted = _cudnn_of(row.needs) if row.why.code == "consumer-read" else set()
+        if there and wanted and not wanted & there and not row.idle:
+            yield finding(
+                "consumer-without-cudnn",
+                "info",
+                by=row.by,
+                cudnn=", ".join(sorted(wanted)),
+                found=", ".join(sorted(there)),
+                way=_release_for(there, row, here),
+            )
+
+
+def _release_for(cudnn: Collection[str], consumer: Consumer, here: Situation) -> Cause:
+    """Return what to install: the oldest newer release that opens no other major of `cudnn`."""
+    rows = here.matrix.consumers.get(consumer.name, ())
+    fits = [
+        row.first
+        for row in rows
+        if row.platform == here.platform and not at_least(consumer.version, row.first)
+        if _cudnn_of(row.needs).issubset(cudnn)
+    ]
+    if not fits:
+        return cause("no-release-for-cudnn")
+    return cause("release-for-cudnn", wish=f"{consumer.name}>={min(fits, key=newest_first)}")
+
+
+def _cudnn_of(libraries: Iterable[str]) -> set[str]:
+    """Return the majors of cuDNN in file names of `libraries`."""
+    return {found[1] for found in map(_CUDNN.match, libraries) if found}
 
 
 def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:

@@ -88,7 +88,7 @@ class Situation(NamedTuple):
 
     def driver_release(self, row: DriverFloor) -> str | None:
         """Return the driver release that a row of the matrix names for this system."""
-        return row.windows if self.facts.platform.system == "windows" else row.linux
+        return row.windows if self.facts.platform.windows_driver else row.linux
 
 
 def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
@@ -156,7 +156,7 @@ def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
     if driver is None or driver.version is None:
         return driver and driver.cuda
     release = numbers(driver.version)
-    windows = facts.platform.system == "windows"
+    windows = facts.platform.windows_driver
     floors = {row.cuda: row.windows if windows else row.linux for row in matrix.floors}
     own = max((branch for branch in matrix.branches if branch <= release[0]), default=0)
     if driver.cuda is not None:

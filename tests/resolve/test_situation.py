@@ -51,9 +51,10 @@ def test_the_cuda_of_a_driver_is_what_it_says_or_its_branch_has(
     assert here(driver=driver).driver_cuda == cuda
 
 
-def test_on_windows_its_own_floors_count() -> None:
-    windows = {"system": "windows", "libc": None}
-
+@pytest.mark.parametrize(
+    "windows", [{"system": "windows", "libc": None}, {"system": "linux", "wsl": True}]
+)
+def test_where_windows_has_the_driver_its_own_floors_count(windows: dict[str, Any]) -> None:
     assert here(driver={"version": "580.70"}, platform=windows).driver_cuda == "12.2"
     assert here(driver={"version": "580.88"}, platform=windows).driver_cuda == "13.0"
     assert here(platform=windows).floor("12") == "527.41"
