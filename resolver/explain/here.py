@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
-from ..facts.model import GPU_BUILD, Facts
+from ..facts.model import GPU_BUILD, TEXT, Driver, Facts
 from ..matrix.torch import TORCH
 from ..plan.model import Plan
 from ..plan.reasons import Finding, Reason, reason
@@ -162,11 +162,11 @@ def _on_search_path(facts: Facts) -> str | None:
 
 def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
     """Return what is there instead of a failure that was looked for and not found."""
-    driver, build = facts.driver, facts.onnxruntime
+    build = facts.onnxruntime
     if build is not None and (build.distribution != GPU_BUILD or not build.intact):
         build = None
-    if row.about == "driver" and driver is not None and not driver.error:
-        return reason("here-driver", version=driver.version or "?", cuda=driver.cuda or "?")
+    if row.about == "driver" and facts.driver is not None and not facts.driver.error:
+        return _driver_here(facts.driver, facts.sources.get("driver", ""))
     if row.code in IN_PLACE and facts.python.executable is not None:
         return reason(IN_PLACE[row.code])
     if row.about in {"build", "native", "system"} and build is not None:
@@ -175,16 +175,29 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
     if row.about in LIBRARIES and build is not None and looked_for:
         return reason("here-libraries", version=build.version or "?")
     package = facts.package(row.about) if row.about in {"numpy", TORCH} else None
-    if package is not None and not any(each.code == "torch-unknown" for each in plan.findings):
+    known = not any(each.code == "torch-unknown" for each in plan.findings)
+    if row.code == "torch-without-this-gpu":  # what code it has is known of the builds with a cuDNN
+        known = any(each.name == TORCH and each.cudnn for each in plan.consumers)
+    if package is not None and known:
         return reason("here-package", name=package.name, version=package.version)
     if row.about == "gpu-code" and facts.gpus and build is not None:
         return reason("here-gpu-code", version=build.version or "?")
     return reason("here-healthy") if plan.verdict == "healthy" and not plan.outside else None
 
 
+def _driver_here(driver: Driver, source: str) -> Reason | None:
+    """Say which driver works here. A text tells which is installed, not what its program met."""
+    version = driver.version or "?"
+    if source.startswith(TEXT):
+        return None
+    if driver.cuda is None:
+        return reason("here-driver-there", version=version)
+    return reason("here-driver", version=version, cuda=driver.cuda)
+
+
 def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:
     build = facts.onnxruntime
-    if build is None or build.distribution != GPU_BUILD:
+    if row.about != "driver" and (build is None or build.distribution != GPU_BUILD):
         return reason("here-no-gpu-build")
     if row.about in LIBRARIES and plan.verdict == "impossible":
         return reason("here-nothing-works")

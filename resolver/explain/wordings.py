@@ -36,14 +36,15 @@ _NAMES = (
     r"|el|archivo|o|arquivo|pliku) ){0,3}"
 )
 _ELSE = (
-    r"(?! symbol| debug| depend|指定的| (?:in|at) [\w$/]"
+    r"(?! symbol| debug| depend|指定的| (?:in|at) (?!run ?time)[\w$/]"
     r"|[,;]? (?:falling|using|searching|trying|skipping|but found))"
 )
 """What may not stand after it: something else is not there, or the library is elsewhere."""
 _SUPPOSED = re.compile(
     r"\b(?:[Ii]f|[Ww]hen|[Uu]nless|[Ii]n case|[Aa]s long as|Should)\b(?! (?:I|we|it|the|running"
-    r"|trying|starting|loading|using|importing)\b(?! library| file| DLL))|\b(?:[Ww]enn|[Ss]i"
-    r"|no longer|[Ll]ooking for|[Cc]hecking|[Ss]kipping)\b|如果|若|的话|場合"
+    r"|trying|starting|loading|using|importing)\b(?! library| file| DLL))"
+    r"|\b(?:[Ww]enn|[Ss]i(?! reinstala)|no longer|[Ll]ooking for|[Cc]hecking|[Ss]kipping)\b"
+    r"|如果|若|的话|場合"
     r"|^\W{0,4}(?:/(?:usr/)?bin/)?(?:rm|cp|mv|ls|ln|cat|chmod|chown|file|readelf|strip|install"
     r"|patchelf|du|find|stat|bash|dpkg-shlibdeps|COPY failed|CMake \w+|echo|raise|throw"
     r"|[Ff]ix(?:ed|es)?|[Rr]esolved|[Aa]dded)\b|^\s*(?:#|--|[-*] \[[ x]\])|\|\||ENOENT|nvc_info\.c"

@@ -12,7 +12,7 @@ from .model import Architecture, Facts, Gpu
 _VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq](me)?$")
 _SEPARATORS = re.compile(r"[-/()]")
 _SIZE = re.compile(r"\b\d+ ?(gb|g|mb)\b")
-_RUN_TOGETHER = re.compile(r"(?<=\brtx|\bgtx)(?=\d)|(?<=\d{4})(?=(?:ti|super)\b)")
+_RUN_TOGETHER = re.compile(r"(?<=\brtx|\bgtx)(?=a?\d)|(?<=\d{4})(?=(?:ti|super)\b)")
 """Between the words of `RTX4060Ti`."""
 _WORDS = frozenset(
     {

@@ -232,6 +232,8 @@ class Facts(NamedTuple):
         return None
 
 
+TEXT = "text, line"
+"""How the value of `sources` begins for a fact that a pasted text tells."""
 EXPECTED_PLATFORM = "platform.expected"
 """The key of `sources` that says which system the driver's release, or a GPU, is of: `windows`,
 `linux`, `linux-aarch64`."""

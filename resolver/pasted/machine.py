@@ -12,16 +12,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from packaging.utils import canonicalize_version
+
 from ..facts.document import from_json
 from ..facts.gpu_names import gpus_like, has_arm_processor, product_name
-from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Gpu
+from ..facts.model import CPU_BUILD, GPU_BUILD, TEXT, Facts, Gpu
 from .reader import PRINTED, MachineReader, Seen
 
 NEEDED = ("system", "driver", "gpus", "python")
 """What a plan has to know."""
 SHOWN = 8
 """How many packages are told of in a line."""
-SOURCE = "text, line {line}"
+SOURCE = f"{TEXT} {{line}}"
 ASSUMED = "assumed"
 """The sources of a fact that the text tells, and of one that it does not."""
 _CUT = re.compile(r"\.\.\.$|…$")
@@ -126,7 +128,7 @@ def told_machine(reader: MachineReader, gpus: Mapping[str, Any], python: str) ->
     cards = _gpus(choice)
     version = _python(choice)
     platform = _platform(choice, driver, cards)
-    packages = _packages(choice, gpu_build=reader.gpu_build_named)
+    packages = _packages(choice, gpu_build=reader.gpu_build_named, nuget=reader.nuget)
     order = (*NEEDED, "packages")
     told = tuple(sorted(choice.told, key=lambda each: order.index(each.fact)))
     known = {each.fact: SOURCE.format(line=each.line) for each in told}
@@ -149,6 +151,12 @@ def told_machine(reader: MachineReader, gpus: Mapping[str, Any], python: str) ->
 def _driver(choice: _Choice) -> tuple[str | None, str | None]:
     seen = choice.best("driver")
     taken = choice.one("driver", seen, [each.value for each in seen])
+    if not seen:
+        shown = choice.best("cuda")
+        alone = choice.one("driver", shown, [each.value for each in shown])
+        if alone is not None:
+            choice.tell("driver", f"CUDA {alone.value}", alone.line)
+        return None, alone.value if alone else None
     if taken is None:
         return None, None
     cuda = next((each.value for each in choice.by_fact["cuda"] if each.line == taken.line), None)
@@ -259,7 +267,7 @@ def _system_of_driver(release: str | None) -> str | None:
     return "windows" if branch >= 430 and branch % 5 else None  # noqa: PLR2004 - as `read_machine`
 
 
-def _packages(choice: _Choice, *, gpu_build: bool) -> dict[str, str]:
+def _packages(choice: _Choice, *, gpu_build: bool, nuget: bool) -> dict[str, str]:
     """Return the packages of the first list, and of those that do not contradict it."""
     blocks: dict[int, list[Seen]] = defaultdict(list)
     written: dict[str, list[Seen]] = defaultdict(list)
@@ -273,8 +281,9 @@ def _packages(choice: _Choice, *, gpu_build: bool) -> dict[str, str]:
     if unnamed and gpu_build and not {GPU_BUILD, CPU_BUILD} & found.keys():
         written[GPU_BUILD] += unnamed
     for name, seen in written.items():
-        if name not in found:
-            taken = choice.one("packages", seen, [each.value for each in seen], name)
+        if name not in found and not (nuget and name in {GPU_BUILD, CPU_BUILD}):
+            whole = sorted(seen, key=lambda each: -len(each.value))  # 2.11.0 before 2.11
+            taken = choice.one("packages", whole, _releases(whole), name)
             if taken is not None:
                 found[name] = taken
     if found:
@@ -283,6 +292,16 @@ def _packages(choice: _Choice, *, gpu_build: bool) -> dict[str, str]:
         rows += ", …" if len(found) > SHOWN else ""
         choice.tell("packages", rows, first.line)
     return {name: each.value for name, each in found.items()}
+
+
+def _releases(seen: Sequence[Seen]) -> list[str]:
+    """Return versions so that those which may be one release are equal: 2.11 and 2.11.0+cu128."""
+    parts = [each.value.partition("+") for each in seen]
+    several = len({local for _, _, local in parts if local}) > 1
+    return [
+        canonicalize_version(public) + (f"+{local}" if several else "")
+        for public, _, local in parts
+    ]
 
 
 def _listed(choice: _Choice, blocks: Mapping[int, Sequence[Seen]]) -> dict[str, Seen]:

@@ -11,9 +11,10 @@ LONGEST = 500
 HINT = re.compile(
     r"NVIDIA|nvidia|[Dd]river|[Pp]ython|GPU|Torch|torch|onnx|ONNX|RTX|GTX|rtx|gtx|[A-Za-z_]==\d"
     r"|^Name: |^Version: |Windows|windows|[Ww]in1[01]|[Ll]inux|Ubuntu|Debian|CentOS|Fedora|Rocky"
-    r"|Alpine|Manjaro|WSL"
+    r"|Alpine|Manjaro|WSL|\bwsl|[Aa]rchitecture"
     r"|[Ll]ibc|OS:|CUDA:\d|\d0 ?[Tt]i\b|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
-    r"|Package |Tesla|Quadro|GeForce|Jetson|驱动"
+    r"|Package |Tesla|Quadro|GeForce|Jetson|MX ?\d{3}|GT ?10|(?:[Mm]y|an?|the|our) [ABHLV]\d{2}"
+    r"|NVRM|OnnxRuntime|驱动|驅動|драйвер|ドライバ|드라이버"
 )
 """What a line has that tells something: most lines of a log have nothing."""
 EXAMPLE = re.compile(r"\(e\.g\.[^)]*\)")
@@ -42,20 +43,37 @@ TORCH_GPU = re.compile(r"\bcuda:(?P<index>\d+) (?P<gpu>NVIDIA [^:]+?) :")
 SIZED_GPU = re.compile(r"\bCUDA:(?P<index>\d+) \((?P<gpu>[^(),]+), \d+MiB\)")
 """Ultralytics: `torch-2.1.0 CUDA:0 (Orin, 30697MiB)`."""
 NAMED_GPU = re.compile(
-    r"(?i)\b(?:RTX|GTX)[ -]?(?:PRO ?)?A?\d{3,4}(?:[ -]?(?:Ti|SUPER|Ada)\b)*(?![ -]?series|\d|x)"
+    r"(?i)\b(?:RTX|GTX)[ -]?(?:PRO ?)?A?\d{3,4}M?(?:[ -]?(?:Ti|SUPER|Ada)\b)*(?![ -]?series|\d|x)"
+    r"|\b(?:GeForce (?:GT ?)?\d{3,4}(?:MX?)?|(?:GeForce )?MX ?\d{3}|GT ?10[13]0)\b"
+    r"|\bQuadro (?:RTX |[KMPT])?\d{3,4}M?\b"
     r"|\b(?:NVIDIA|Tesla|GPU|g4dn|g5|g6|p4d|p5)\b[^\n,;]{0,20}?\b"
-    r"(?:A100|A10G?|A30|A40|A16|H100|H200|B200|L4|L40S?|T4|V100|P100|P40|P4|K80|TITAN \w+)\b"
+    r"(?:A100|A10G?|A30|A40|A16|H100|H200|B200|L4|L40S?|T4|V100|P100|P40|P4|K80|TITAN \w+"
+    r"|M40|M60|A[24]000|A[456]500|A[56]000|T1000|P620|GB10)\b"
+    r"|\b(?:my|our|an?|the) (?:A100|H100|H200|B200|V100|L40S)\b"
     r"|\bGPU\W{1,6}[1-5]0[5-9]0\b(?: ?ti\b)?|\b[1-5]0[5-9]0 ?ti\b"
     r"|\bJetson (?:AGX |Xavier |Orin )?(?:Orin|Xavier|Nano|NX|Thor)\b"
 )
 GPU_WORDS = re.compile(
-    r"(?i)\b((?:RTX|GTX|TITAN|Jetson)\b.*|(?:RTX|GTX)\d.*|[AHLTVPKB]\d{1,3}[GS]?|\d{4}(?: ?ti)?)$"
+    r"(?i)\b((?:Quadro|RTX|GTX|TITAN|Jetson)\b.*|(?:RTX|GTX)A?\d.*|GeForce .*|(?:MX|GT) ?\d{3,4}"
+    r"|[AHLTVPKBM]\d{1,4}[GS]?|GB10|\d{4}(?: ?ti)?)$"
 )
 """The product in what `NAMED_GPU` finds."""
 
 _RELEASE = r"(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\d.]*\d)"
 DRIVER_LINE = re.compile(rf"(?i)^Nvidia driver version: {_RELEASE}")
-DRIVER = re.compile(rf"(?i)(?:driver|驱动)[^\d\n]{{0,40}}?{_RELEASE}")
+DRIVER = re.compile(
+    rf"(?i)(?:driver|驱动|驅動|драйвер|ドライバ|드라이버|treiber)[^\d\n]{{0,40}}?{_RELEASE}"
+    rf"|NVRM version:[^\n]{{0,60}}Kernel Module(?: for \w+)?\s{{1,4}}{_RELEASE}"
+)
+SMI_CUDA = re.compile(
+    r"(?i)nvidia-smi[^\n\d]{0,40}?\bCUDA(?: UMD)?(?: version)?\W{0,6}(\d{2}\.\d)(?![.\d])"
+    r"|\bCUDA(?: UMD)?(?: version)?[^\n\d]{0,25}nvidia-smi[^\n\d]{0,12}?(\d{2}\.\d)(?![.\d])"
+    r"|\bCUDA(?: UMD)?(?: version)?\W{1,4}(\d{2}\.\d) \([^)\n]{0,20}nvidia-smi"
+    r"|\bdriver[^\n]{0,30}\d{3}\.[\d.]{2,6} \(CUDA(?: version)?:? ?(\d{2}\.\d)\)"
+)
+"""What a person says that nvidia-smi shows, without the driver's release or right after it."""
+FOUND_CUDA = re.compile(r"driver on your system is too old \(found version (\d{2})0(\d)0\)")
+"""torch's: 12040 is CUDA 12.4."""
 RELEASE_FIRST = re.compile(
     r"(?i)(?<![\d.])(\d{3}\.\d{2,3}(?:\.\d{2})?)\W{1,3}(?:as my |nvidia |game ready )?driver"
 )
@@ -71,7 +89,7 @@ PYTHON_BANNER = re.compile(
 )
 PYTHON = re.compile(
     r"(?i)\bC?Python\b(?: version)?(?: \([^)]{0,20}\))?"
-    rf"[\s:*|_`=(]{{1,12}}(?:portable_ |version )?v?{_PYTHON}"
+    rf"[\s:：*|_`=(]{{1,12}}(?:portable_ |version )?v?{_PYTHON}"
 )
 PYTHON_LINE = re.compile(r"(?i)^(?:Python[ *]+version|Using C?Python|Python 3\.\d+\.\d+(?: \(|$))")
 PYTHON_HEADING = re.compile(r"(?i)^#* ?Python version\b[^\d:=]*$")
@@ -84,7 +102,8 @@ ADVICE_BEFORE = re.compile(
     r"|please|recommend\w*|supports?|from)\b|[<>]=?"
 )
 ADVICE_AFTER = re.compile(
-    r"(?i)^\W*(?:\+|(?:is|are) required|or (?:newer|later|above|higher)|(?:and|or) 3\.\d)"
+    r"(?i)^\W*(?:\+|through\b|is the (?:last|first|only|newest)\b"
+    r"|(?:is|are) required|or (?:newer|later|above|higher|more)|(?:and|or) 3\.\d)"
 )
 """What stands about a version that somebody should have."""
 
@@ -105,7 +124,7 @@ NAMED_PACKAGE = re.compile(
     r"(?:`|'|\")?(?: version)?[ :=v(]{1,4}(\d+\.\d+(?:\.\d[\w+]*)?)"
 )
 TORCH_LINE = re.compile(
-    r"(?i)(?:^|- )(?:pytorch|torch[ *]*version)[ *]*(?:version)?(?: \(GPU\?\))?[ *:]+"
+    r"(?i)(?:^|- )(?:pytorch|torch[ *]*version)[ *]*(?:version)?(?: \(GPU\?\))?[ *:：`]+"
     r"(\d+\.\d[\w.+]*)"
 )
 ORT_LINE = re.compile(
@@ -133,12 +152,13 @@ SYSTEMS = (
     (2, "linux", re.compile(r"Persistence-M|\] on linux$")),
     (2, "windows", re.compile(r"TCC/WDDM|Driver-Model|\[MSC v\.|\bOS:\W* nt\b|on win32$")),
     (2, "wsl", re.compile(r"microsoft-standard")),
-    (1, "wsl", re.compile(r"\bWSL ?2?\b")),
+    (1, "wsl", re.compile(r"\bWSL ?2?\b|(?<![\w/])wsl2?(?![\w/])")),
     (
         1,
         "windows",
         re.compile(
             r"(?<![A-Za-z])W(?:i)?ndows (?:1[01]|7|8|Server)|^Windows$|\b[Ww]in(?:dows)? ?1[01]\b"
+            r"|\b(?:OS|[Pp]latform|[Ss]ystem)\b[*:=| ]{1,5}Windows\b"
         ),
     ),
     (

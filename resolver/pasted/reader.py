@@ -47,6 +47,8 @@ class MachineReader:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.gpu_build_named = False
+        self.nuget = False
+        """Whether onnxruntime is the package of .NET: its version is none of Python's."""
         self._line = 0
         self._read = 0
         self._looked = 0
@@ -89,6 +91,7 @@ class MachineReader:
         bare = p.QUOTE.sub("", line)
         if not self.gpu_build_named and p.GPU_BUILD_NAMED.search(line):
             self.gpu_build_named = True
+        self.nuget = self.nuget or "Microsoft.ML.OnnxRuntime" in line
         self._machine(line, bare)
         self._python(line, bare)
         self._packages(line, bare)
@@ -120,9 +123,9 @@ class MachineReader:
         if found:
             self._add("gpu", found["gpu"].strip(), PRINTED)
             return
-        for named in p.NAMED_GPU.finditer(line):
+        for named in p.NAMED_GPU.finditer(bare):
             words = p.GPU_WORDS.search(named[0])
-            if words and not advice(line, named.start(), named.end()):
+            if words and not advice(bare, named.start(), named.end()):
                 self._add("gpu", words[1], WRITTEN)
 
     def _system(self, line: str, bare: str) -> None:
@@ -152,9 +155,15 @@ class MachineReader:
         if printed:
             self._add("driver", printed[1], PRINTED)
             return
-        found = p.RELEASE_FIRST.search(line) or p.DRIVER.search(line)
-        if found and not advice(line, found.start(), found.end()):
-            self._add("driver", found[1], WRITTEN)
+        cuda = p.SMI_CUDA.search(bare)
+        if cuda and not advice(bare, cuda.start(), cuda.end()):
+            self._add("cuda", next(filter(None, cuda.groups())), WRITTEN)
+        torch = p.FOUND_CUDA.search(line)
+        if torch:
+            self._add("cuda", f"{torch[1]}.{torch[2]}", PRINTED)
+        found = p.RELEASE_FIRST.search(bare) or p.DRIVER.search(bare)
+        if found and not advice(bare, found.start(), found.end()):
+            self._add("driver", next(filter(None, found.groups())), WRITTEN)
         windows = p.WDDM.search(line)
         if windows:
             self._add("driver", f"{windows[1]}{windows[2]}.{windows[3]}", WRITTEN)
@@ -216,12 +225,13 @@ class MachineReader:
         elif asked and bare_version:
             yield "", bare_version[1]
         torch = p.TORCH_LINE.search(bare)
-        if torch:
+        if torch and not advice(bare, torch.start(), torch.end()):
             yield "torch", torch[1]
         if torch or p.COMMAND.search(line):
             return
         for found in p.NAMED_PACKAGE.finditer(line):
-            yield canonicalize_name(found[1]), found[2]
+            if not p.ADVICE_AFTER.search(line[found.end() :]):
+                yield canonicalize_name(found[1]), found[2]
 
 
 def advice(line: str, start: int, end: int) -> bool:

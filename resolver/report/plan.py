@@ -116,8 +116,8 @@ def _verdict(
     code: str = plan.verdict
     if code == "fixable":
         code = _what_the_command_does(plan, problems, where)
-    if asked and plan.verdict == "impossible":
-        code = "impossible-asked"
+    if plan.verdict == "impossible" and (asked or plan.unlock):
+        code = "impossible-asked" if asked else "impossible-as-it-is"
     if code == "healthy" and plan.outside:
         outside = {row.code for row in plan.outside}
         label = "outside" if outside & NO_DRIVER else "outside-tensorrt"
