@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_version
 
 from ..facts.document import from_json
 from ..facts.gpu_names import gpus_like, has_arm_processor, product_name
-from ..facts.model import CPU_BUILD, GPU_BUILD, TEXT, Facts, Gpu
+from ..facts.model import CPU_BUILD, GPU_BUILD, TEXT, Driver, Facts, Gpu
 from .reader import PRINTED, MachineReader, Seen
 
 NEEDED = ("system", "driver", "gpus", "python")
@@ -74,11 +74,17 @@ def is_another(machine: ToldMachine, here: Facts) -> bool:
     told, unknown = machine.facts, machine.unknown
     differs = {
         "system": told.platform.key != here.platform.key,
-        "driver": (told.driver and told.driver.version) != (here.driver and here.driver.version),
+        "driver": _driver_key(told.driver, told.driver) != _driver_key(here.driver, told.driver),
         "gpus": [gpu.compute_capability for gpu in told.gpus or ()]
         != [gpu.compute_capability for gpu in here.gpus or ()],
     }
     return any(different for fact, different in differs.items() if fact not in unknown)
+
+
+def _driver_key(driver: Driver | None, told: Driver | None) -> str | None:
+    """Return the release of a driver, or its CUDA where a text tells that alone."""
+    alone = told is not None and told.version is None
+    return driver and (driver.cuda if alone else driver.version)
 
 
 class _Choice:

@@ -344,10 +344,11 @@ def test_the_rules_do_what_they_were_written_for() -> None:
 # one alarm in 30; those aside: 45 of 54 and 7 of 10, also after the others were read.
 #
 # How much the texts tell at all: on 2026-11-26 two readers who knew neither the rules nor the
-# labels read the third as it was before these 174, and named the cause of each from the table's own
-# words. With one answer they had 372 and 380 of 423, with a second one 410 each, where the rules had
-# 342; of 76 texts in which nothing of ours is wrong each took 22 for failures (the rules: 2). The
-# kind of help that they named fits in 189 and 191 of 284, that of the rules, or none, in 251.
+# labels read the third as it was before these 174, and named the cause of each from the words of
+# the table. With one answer they had 372 and 380 of 423, with a second one 410 each, where the
+# rules had 342; of 76 texts in which nothing of ours is wrong each took 22 for failures (the rules:
+# 2). The kind of help that they named fits in 189 and 191 of 284, that of the rules, or none, in
+# 251.
 
 MISSED = {
     "https://github.com/AUTOMATIC1111/stable-diffusion-webui/issues/17296",

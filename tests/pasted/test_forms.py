@@ -480,3 +480,62 @@ def test_so_many_lines_are_taken_apart_and_no_more(monkeypatch: pytest.MonkeyPat
     reader.end_text()
     reader.feed(f"Python 3.10\n{driver}")
     assert reader.seen[-1].fact == "driver"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("GPU: NVIDIA GeForce GTX 960M", ["gpus: GTX 960M"]),
+        ("GPU: GeForce 940MX", ["gpus: GeForce 940MX"]),
+        ("a laptop with an MX150", ["gpus: MX150"]),
+        ("GT 1030 here", ["gpus: GT 1030"]),
+        ("Quadro P620 in it", ["gpus: Quadro P620"]),
+        ("NVIDIA A4000, 16 GB", ["gpus: A4000"]),
+        ("NVIDIA RTXA4000", ["gpus: RTXA4000"]),
+        ("NVIDIA M60", ["gpus: M60"]),
+        ("my V100 box", ["gpus: V100"]),
+        ("their V100 box", []),
+        ("DGX Spark, NVIDIA GB10", ["gpus: GB10"]),
+        ("> GeForce RTX 3090 with CUDA capability sm_86", ["gpus: RTX 3090"]),
+        ("OS: Windows", ["system: Windows"]),
+        ("**OS**: Windows", ["system: Windows"]),
+        ("- Platform: Windows", ["system: Windows"]),
+        ("no OS, Windows", []),
+        ("wsl --install -d Ubuntu-20.04", ["system: Linux (WSL)"]),
+        ("in awsl or /wsl/lib: driver", []),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  460.80  Fri", ["driver: 460.80"]),
+        (
+            "NVRM version: Open Kernel Module for x86_64  570.86.15",
+            ["system: Linux", "driver: 570.86.15"],
+        ),
+        ("драйвер 576.52", ["system: Windows", "driver: 576.52"]),
+        ("nvidia-smi reports CUDA Version: 13.1", ["driver: CUDA 13.1"]),
+        ("CUDA Version shown by nvidia-smi: 13.2", ["driver: CUDA 13.2"]),
+        ("CUDA: 13.2 (nvidia-smi)", ["driver: CUDA 13.2"]),
+        ("Driver: 595.79 (CUDA 13.2)", ["driver: 595.79 (CUDA 13.2)"]),
+        ("runs on driver r570 (CUDA 12.8)", []),
+        ("needs CUDA 12.4 by nvidia-smi", []),
+        ("Python：3.12", ["python: 3.12"]),
+        ("Python 3.10 or more", []),
+        ("- PyTorch：2.8.0+cu128", ["packages: torch 2.8.0+cu128"]),
+        ("- PyTorch: `2.11.0`", ["packages: torch 2.11.0"]),
+        ("torch 2.11 here\nand torch 2.11.0+cu128", ["packages: torch 2.11.0+cu128"]),
+        ("torch 2.11.0+cu128 here\nand torch 2.11", ["packages: torch 2.11.0+cu128"]),
+        ("torch 2.11.0+cpu here\nand torch 2.11.0+cu128", []),
+        ("torch 2.11.0+cpu here\nand torch 2.11", ["packages: torch 2.11.0+cpu"]),
+        ("Pytorch 2.10 through 2.12", []),
+        ("`torch 2.10.0+cu128` is the last for it", []),
+        ("ONNX Runtime GPU version: 1.23.2\nMicrosoft.ML.OnnxRuntime.Gpu", []),
+        (
+            "ONNX Runtime version: 1.23.2\nMicrosoft.ML.OnnxRuntime.Gpu, torch 2.4.1",
+            ["packages: torch 2.4.1"],
+        ),
+    ],
+)
+def test_what_people_write_is_told(text: str, told: list[str]) -> None:
+    assert [f"{each.fact}: {each.value}" for each in machine(text).told] == told
+
+
+@pytest.mark.parametrize("text", ["| **Architecture** | `aarch64` |", "Architecture: arm64"])
+def test_a_form_tells_the_processor(text: str) -> None:
+    assert machine(text).document["platform"]["machine"] == "aarch64"

@@ -15,8 +15,10 @@ from command import run_here
 from hypothesis import given
 from hypothesis import strategies as st
 
+import synthetic
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.pasted.machine import ToldMachine, told_machine
+from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.pasted.machine import ToldMachine, is_another, told_machine
 from ortgpu_fix.pasted.reader import MachineReader
 from ortgpu_fix.utils.process import install_environment
 
@@ -273,3 +275,35 @@ def test_reading_is_linear(unit: str) -> None:
         return time.process_time() - begun
 
     assert seconds(100_000) < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("nvidia-smi reports CUDA Version: 12.2", False),
+        ("nvidia-smi reports CUDA Version: 13.1", True),
+        ("Nvidia driver version: 535.104.12", False),
+        ("Nvidia driver version: 550.54.15", True),
+        ("no driver", False),
+    ],
+)
+def test_a_cuda_alone_is_held_against_that_of_the_driver_here(text: str, *, other: bool) -> None:
+    document = synthetic.document(gpus=None)
+    document["driver"] = {"version": "535.104.12", "cuda": "12.2"}
+
+    assert is_another(machine(text), facts_json.from_json(document)) == other
+
+
+def test_a_text_with_torch_s_number_tells_the_cuda_of_its_driver() -> None:
+    told = machine("The NVIDIA driver on your system is too old (found version 12040). Please")
+
+    assert (told.facts.driver and told.facts.driver.cuda) == "12.4"
+    assert [(each.fact, each.value) for each in told.told] == [("driver", "CUDA 12.4")]
+
+
+def test_two_cudas_without_a_release_are_told_and_neither_is_taken() -> None:
+    told = machine("nvidia-smi shows CUDA 12.4\nnvidia-smi shows CUDA 13.0")
+
+    assert told.told == ()
+    assert [each.values for each in told.contradictions] == [("12.4", "13.0")]
+    assert told.facts.driver is None or told.facts.driver.cuda is None

@@ -22,11 +22,11 @@ from tables import table
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.pasted.machine import ToldMachine, told_machine
+from ortgpu_fix.pasted.reader import MachineReader
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.pasted.machine import ToldMachine, told_machine
-from ortgpu_fix.pasted.reader import MachineReader
 
 CASES = Path(__file__).parents[1] / "cases" / "told_machines.toml"
 THREADS = table(CASES)["thread"]
