@@ -18,6 +18,14 @@ MATCH = ("--torch", "match")
 """Flags that allow another torch, where the installed one leaves no way."""
 OWNER = NO_DRIVER | {"no-driver", "no-gpu"}
 """What only the owner of a machine can mend."""
+CLASHES = frozenset(
+    {
+        *("consumers-disagree", "cpu-build-installed", "folder-overwritten", "library-unfit"),
+        *("shared-folder", "torch-cudnn-newer", "torch-cudnn-older", "torch-driver-too-old"),
+        *("torch-no-gpu-code", "torch-other-cuda", "torch-without-cuda", "two-cuda-majors"),
+    }
+)
+"""Findings of what is there: that something is missing no text tells by not naming it."""
 
 
 class Mending(NamedTuple):
@@ -46,7 +54,7 @@ def mending(
     finding; `by`: the label of what a command does where no machine was looked at.
     """
     if not explanations:
-        return Mending(reason("mend-nothing-known"), ("verify",))
+        return _of_plan(plan, by_user)
     worst = [each for each in explanations if each.severity == explanations[0].severity]
     if all(each.origin for each in worst):
         return Mending(reason("mend-other-program"))
@@ -71,6 +79,17 @@ def mending(
     if flags:
         return Mending(reason("mend-here"), (*flags, "--apply"))
     return _with_these_packages(plan, said, worst[0])
+
+
+def _of_plan(plan: Plan | None, by_user: Callable[[Finding], bool]) -> Mending:
+    """Return what the plan finds wrong, where a log has no known failure: it may be the reason."""
+    clashes = plan.findings if plan else ()
+    found = [each for each in clashes if each.code in CLASHES and each.severity != "info"]
+    if plan is None or not found:
+        return Mending(reason("mend-nothing-known"), ("verify",))
+    if plan.verdict == "fixable" and not by_user(found[0]):
+        return Mending(reason("mend-found"), ("--apply",), finding=found[0])
+    return Mending(reason("mend-found-by-hand"), finding=found[0])
 
 
 def _arguments(root: Explanation) -> tuple[str, ...]:

@@ -17,6 +17,9 @@ from ..plan.wheels import Wheel, read_hashes, short_name
 from .plan_document import way_text
 from .rejected import rejected_section
 
+BY_A_FLAG = frozenset({"allow-conflicts", "drop-wish", "ignore-gpu", "match-torch", "other-torch"})
+"""What of this program makes a plan possible, without another machine or Python."""
+
 
 def machine_section(facts: Facts, texts: Texts) -> Section:
     """Say which machine and environment the plan is for."""
@@ -116,8 +119,10 @@ def _verdict(
     code: str = plan.verdict
     if code == "fixable":
         code = _what_the_command_does(plan, problems, where)
-    if plan.verdict == "impossible" and (asked or plan.unlock):
-        code = "impossible-asked" if asked else "impossible-as-it-is"
+    if plan.verdict == "impossible" and any(row.change.code in BY_A_FLAG for row in plan.unlock):
+        code = "impossible-as-it-is"
+    if asked and plan.verdict == "impossible":
+        code = "impossible-asked"
     if code == "healthy" and plan.outside:
         outside = {row.code for row in plan.outside}
         label = "outside" if outside & NO_DRIVER else "outside-tensorrt"

@@ -188,3 +188,30 @@ def test_a_warning_that_no_package_mends_and_nobody_sees_needs_nothing() -> None
     made = mending([cause("warning", fixable=False)], [Here("unseen")], PLAN)
 
     assert made == Mending(reason("mend-right"), ("verify",))
+
+
+# No known failure is in the log: https://github.com/hacksider/Deep-Live-Cam/issues/1862, where
+# onnxruntime-gpu for CUDA 13 stood beside a torch for CUDA 12.
+
+NOTHING_KNOWN = Mending(reason("mend-nothing-known"), ("verify",))
+MISSING = finding("library-missing", "error")
+
+
+@pytest.mark.parametrize("code", ["torch-other-cuda", "cpu-build-installed", "two-cuda-majors"])
+def test_without_a_known_failure_a_clash_that_the_plan_finds_is_told(code: str) -> None:
+    clash = finding(code, "warning")
+    plan = FIXABLE._replace(findings=(MISSING, clash, finding("shared-folder", "error")))
+
+    assert mending((), (), plan) == Mending(reason("mend-found"), ("--apply",), clash)
+    by_hand = Mending(reason("mend-found-by-hand"), (), clash)
+    assert mending((), (), plan, by_user=lambda each: each == clash) == by_hand
+    assert mending((), (), plan._replace(verdict="impossible")) == by_hand
+    assert mending((), (), plan._replace(verdict="healthy")) == by_hand
+
+
+def test_what_is_only_missing_is_not_told_of_a_text() -> None:
+    info = finding("two-cuda-majors", "info")
+
+    assert mending((), (), FIXABLE._replace(findings=(MISSING, info))) == NOTHING_KNOWN
+    assert mending((), (), FIXABLE) == NOTHING_KNOWN
+    assert mending((), (), None) == NOTHING_KNOWN

@@ -177,6 +177,31 @@ No onnxruntime-gpu on PyPI works on this machine"""
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "last"),
+    [
+        (("newer-driver", "match-torch"), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("ignore-gpu",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("newer-driver",), "No onnxruntime-gpu on PyPI works"),
+        ((), "No onnxruntime-gpu on PyPI works"),
+    ],
+)
+def test_where_a_flag_makes_it_possible_only_things_as_they_are_do_not_work(
+    changes: tuple[str, ...], last: str
+) -> None:
+    """Under a set that works, it said that none does: isaac-sim/IsaacLab/issues/2431."""
+    facts = synthetic.facts(driver=None, gpus=())
+    values = {"floor": "580.65.06", "gpu": "6.1"}
+    unlock = tuple(Unlock(reason(code, **values), (Named("a", "1"),)) for code in changes)
+    made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(unlock=unlock)
+
+    (*_, section) = plan_sections(made, facts, EN, verbose=False, asked=False, command="")
+
+    assert [row.text for row in section.rows] == [f"{last} on this machine"]
+    (*_, wished) = plan_sections(made, facts, EN, verbose=False, asked=True, command="")
+    assert [row.text for row in wished.rows] == ["Nothing that you asked for works on this machine"]
+
+
 def test_a_wish_is_said_to_have_chosen() -> None:
     assert "the newest that can work here and that you asked for" in told(
         options=PlanOptions(onnxruntime="<1.26"), driver="13.0", verbose=True
