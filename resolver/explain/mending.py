@@ -54,7 +54,8 @@ def mending(
     finding; `by`: the label of what a command does where no machine was looked at.
     """
     if not explanations:
-        return _of_plan(plan, by_user)
+        found = None if plan is None else _of_plan(plan, by_user)
+        return found or Mending(reason("mend-nothing-known"), ("verify",))
     worst = [each for each in explanations if each.severity == explanations[0].severity]
     if all(each.origin for each in worst):
         return Mending(reason("mend-other-program"))
@@ -81,15 +82,15 @@ def mending(
     return _with_these_packages(plan, said, worst[0])
 
 
-def _of_plan(plan: Plan | None, by_user: Callable[[Finding], bool]) -> Mending:
+def _of_plan(plan: Plan, by_user: Callable[[Finding], bool]) -> Mending | None:
     """Return what the plan finds wrong, where a log has no known failure: it may be the reason."""
-    clashes = plan.findings if plan else ()
-    found = [each for each in clashes if each.code in CLASHES and each.severity != "info"]
-    if plan is None or not found:
-        return Mending(reason("mend-nothing-known"), ("verify",))
-    if plan.verdict == "fixable" and not by_user(found[0]):
-        return Mending(reason("mend-found"), ("--apply",), finding=found[0])
-    return Mending(reason("mend-found-by-hand"), finding=found[0])
+    clashes = (each for each in plan.findings if each.code in CLASHES and each.severity != "info")
+    clash = next(clashes, None)
+    if clash is None:
+        return None
+    if plan.verdict == "fixable" and not by_user(clash):
+        return Mending(reason("mend-found"), ("--apply",), finding=clash)
+    return Mending(reason("mend-found-by-hand"), finding=clash)
 
 
 def _arguments(root: Explanation) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from ortgpu_fix.explain.here import Here, State, look
 from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.explain.mending import Mending, mending
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.model import Driver
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Consumer, Reason, reason
@@ -87,6 +88,69 @@ def test_where_all_is_right_it_is_said_what_is_there_instead(log: str, instead: 
 
     assert here == Here("not-so", why=instead)
     assert mends == Mending(reason("mend-right"), ("verify",))
+
+
+@pytest.mark.parametrize(
+    ("driver", "source", "here"),
+    [
+        (
+            Driver(version="535.104.12", cuda="12.2"),
+            "nvml",
+            Here("not-so", why=reason("here-driver", version="535.104.12", cuda="12.2")),
+        ),
+        (
+            Driver(version="535.104.12", cuda=None),
+            "flag",
+            Here("not-so", why=reason("here-driver-there", version="535.104.12")),
+        ),
+        (
+            Driver(version="535.104.12", cuda="12.2"),
+            "text, line 3",
+            Here("unseen", why=reason("here-only-there")),
+        ),
+        (
+            Driver(version="535.104.12", cuda="12.2", error="cuinit-999"),
+            "nvml",
+            Here("unseen", why=reason("here-only-there")),
+        ),
+    ],
+)
+def test_a_driver_that_works_disproves_what_no_text_alone_does(
+    driver: Driver, source: str, here: Here
+) -> None:
+    """A text told the driver and the failure: `driver 550.54.15 … supports CUDA ?`, not so."""
+    facts = synthetic.facts(*WHOLE)._replace(driver=driver, sources={"driver": source})
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+    found = explain_log(recorded("driver-mismatch"), TABLE)
+
+    assert look(found, TABLE, facts, plan) == (here,)
+
+
+@pytest.mark.parametrize(
+    ("consumers", "state"),
+    [
+        ([("torch", "9")], "not-so"),
+        ([("torch", None)], "unseen"),
+        ([("other", "9"), ("torch", None)], "unseen"),
+        ([], "unseen"),
+    ],
+)
+def test_which_code_a_torch_has_is_known_of_its_build_alone(
+    consumers: list[tuple[str, str | None]], state: str
+) -> None:
+    """https://github.com/pytorch/pytorch/issues/57922: torch 1.8.1+cu102 on an A100."""
+    facts = synthetic.facts(*WHOLE, "torch 1.8.1+cu102")
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+    plan = plan._replace(
+        findings=(),
+        consumers=tuple(
+            Consumer(name, "1", "12", cudnn, (), reason("consumer-built", cuda="12"))
+            for name, cudnn in consumers
+        ),
+    )
+    found = explain_log("sm_86 is not compatible with the current PyTorch installation", TABLE)
+
+    assert [each.state for each in look(found, TABLE, facts, plan)] == [state]
 
 
 @pytest.mark.parametrize(

@@ -197,10 +197,17 @@ NOTHING_KNOWN = Mending(reason("mend-nothing-known"), ("verify",))
 MISSING = finding("library-missing", "error")
 
 
-@pytest.mark.parametrize("code", ["torch-other-cuda", "cpu-build-installed", "two-cuda-majors"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("consumers-disagree", "cpu-build-installed", "folder-overwritten", "library-unfit"),
+        *("torch-cudnn-newer", "torch-cudnn-older", "torch-driver-too-old", "torch-no-gpu-code"),
+        *("torch-other-cuda", "torch-without-cuda", "two-cuda-majors", "shared-folder"),
+    ],
+)
 def test_without_a_known_failure_a_clash_that_the_plan_finds_is_told(code: str) -> None:
     clash = finding(code, "warning")
-    plan = FIXABLE._replace(findings=(MISSING, clash, finding("shared-folder", "error")))
+    plan = FIXABLE._replace(findings=(MISSING, clash, finding("two-cuda-majors", "error")))
 
     assert mending((), (), plan) == Mending(reason("mend-found"), ("--apply",), clash)
     by_hand = Mending(reason("mend-found-by-hand"), (), clash)

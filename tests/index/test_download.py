@@ -615,6 +615,16 @@ def test_offline_a_damaged_one_that_is_kept_is_missing(tmp_path: Path, content: 
     assert served.asked == []
 
 
+def test_offline_one_of_another_size_and_one_of_none_are_named_together(tmp_path: Path) -> None:
+    (tmp_path / "a.whl").write_bytes(b"another size")
+    served = Served(offline=True, kept=tmp_path)
+
+    with pytest.raises(Error) as caught:
+        served.bring(tmp_path / "into", wheel("a"), wheel("b"), wheel("c", size=0))
+
+    assert caught.value.values == {"files": "a.whl, b.whl, c.whl"}
+
+
 def test_offline_a_kept_one_of_unknown_size_is_taken(tmp_path: Path) -> None:
     (tmp_path / "a.whl").write_bytes(BYTES)
     served = Served(offline=True, kept=tmp_path)

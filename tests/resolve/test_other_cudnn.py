@@ -71,6 +71,10 @@ def test_who_opens_none_or_the_one_that_is_here_is_not_told(needs: str) -> None:
     assert judged(older(needs=needs), CUBLAS, CUDNN) == []
 
 
+def test_a_cudnn_wheel_that_the_set_does_not_take_serves_as_well() -> None:
+    assert judged(older(), CUBLAS, CUDNN, "nvidia-cudnn-cu11 8.9.7") == []
+
+
 def test_a_cudnn_of_the_system_serves_as_well() -> None:
     library = {"name": "libcudnn.so.8", "path": "/usr/lib/libcudnn.so.8"}
 
