@@ -72,19 +72,19 @@ class ToldMachine(NamedTuple):
 def is_another(machine: ToldMachine, here: Facts) -> bool:
     """Tell whether a text's machine differs from `here` in a fact that it tells of."""
     told, unknown = machine.facts, machine.unknown
+    release = told.driver and told.driver.version
     differs = {
         "system": told.platform.key != here.platform.key,
-        "driver": _driver_key(told.driver, told.driver) != _driver_key(here.driver, told.driver),
+        "driver": _driver_key(told.driver, release) != _driver_key(here.driver, release),
         "gpus": [gpu.compute_capability for gpu in told.gpus or ()]
         != [gpu.compute_capability for gpu in here.gpus or ()],
     }
     return any(different for fact, different in differs.items() if fact not in unknown)
 
 
-def _driver_key(driver: Driver | None, told: Driver | None) -> str | None:
-    """Return the release of a driver, or its CUDA where a text tells that alone."""
-    alone = told is not None and told.version is None
-    return driver and (driver.cuda if alone else driver.version)
+def _driver_key(driver: Driver | None, release: str | None) -> str | None:
+    """Return the release of a driver, or its CUDA where a text tells no `release`."""
+    return driver and (driver.version if release else driver.cuda)
 
 
 class _Choice:

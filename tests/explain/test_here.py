@@ -17,7 +17,7 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Driver
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan, PlanVerdict
-from ortgpu_fix.plan.reasons import Consumer, Reason, reason
+from ortgpu_fix.plan.reasons import Consumer, Reason, finding, reason
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -124,6 +124,28 @@ def test_a_driver_that_works_disproves_what_no_text_alone_does(
     found = explain_log(recorded("driver-mismatch"), TABLE)
 
     assert look(found, TABLE, facts, plan) == (here,)
+
+
+def test_a_driver_that_a_text_tells_is_not_seen_whatever_else_is_installed() -> None:
+    facts = synthetic.facts()._replace(
+        driver=Driver(version="535.104.12", cuda="12.2"), sources={"driver": "text, line 3"}
+    )
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+    found = explain_log(recorded("driver-mismatch"), TABLE)
+
+    assert look(found, TABLE, facts, plan) == (Here("unseen", why=reason("here-only-there")),)
+
+
+@pytest.mark.parametrize(
+    ("code", "state"), [("torch-unknown", "unseen"), ("two-cuda-majors", "not-so")]
+)
+def test_a_package_is_told_instead_unless_the_torch_is_not_known(code: str, state: str) -> None:
+    facts = synthetic.facts(*WHOLE)
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+    plan = plan._replace(findings=(finding(code, "info"),), verdict="fixable")
+    found = explain_log(recorded("numpy-too-new"), TABLE)
+
+    assert [each.state for each in look(found, TABLE, facts, plan)] == [state]
 
 
 @pytest.mark.parametrize(

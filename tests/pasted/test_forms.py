@@ -527,6 +527,7 @@ def test_so_many_lines_are_taken_apart_and_no_more(monkeypatch: pytest.MonkeyPat
         ("`torch 2.10.0+cu128` is the last for it", []),
         ("ONNX Runtime GPU version: 1.23.2\nMicrosoft.ML.OnnxRuntime.Gpu", []),
         ("Microsoft.ML.OnnxRuntime.Gpu\nONNX Runtime GPU version: 1.23.2", []),
+        ("ONNX Runtime CPU version: 1.23.2\nMicrosoft.ML.OnnxRuntime", []),
         (
             "ONNX Runtime version: 1.23.2\nMicrosoft.ML.OnnxRuntime.Gpu, torch 2.4.1",
             ["packages: torch 2.4.1"],

@@ -294,6 +294,16 @@ def test_a_cuda_alone_is_held_against_that_of_the_driver_here(text: str, *, othe
     assert is_another(machine(text), facts_json.from_json(document)) == other
 
 
+def test_a_cuda_alone_is_another_machine_s_where_no_driver_is_here() -> None:
+    document = synthetic.document(gpus=None)
+    document["driver"] = None
+
+    assert is_another(
+        machine("nvidia-smi reports CUDA Version: 12.2"), facts_json.from_json(document)
+    )
+    assert is_another(machine("my driver 535.104.12"), facts_json.from_json(document))
+
+
 def test_a_text_with_torch_s_number_tells_the_cuda_of_its_driver() -> None:
     told = machine("The NVIDIA driver on your system is too old (found version 12040). Please")
 

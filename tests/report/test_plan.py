@@ -182,6 +182,9 @@ No onnxruntime-gpu on PyPI works on this machine"""
     [
         (("newer-driver", "match-torch"), "As things are, no onnxruntime-gpu on PyPI works"),
         (("ignore-gpu",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("drop-wish",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("other-torch",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("allow-conflicts",), "As things are, no onnxruntime-gpu on PyPI works"),
         (("newer-driver",), "No onnxruntime-gpu on PyPI works"),
         ((), "No onnxruntime-gpu on PyPI works"),
     ],
@@ -191,7 +194,13 @@ def test_where_a_flag_makes_it_possible_only_things_as_they_are_do_not_work(
 ) -> None:
     """Under a set that works, it said that none does: isaac-sim/IsaacLab/issues/2431."""
     facts = synthetic.facts(driver=None, gpus=())
-    values = {"floor": "580.65.06", "gpu": "6.1"}
+    values = {
+        "floor": "580.65.06",
+        "gpu": "6.1",
+        "wish": "--ort",
+        "torch": "2.8",
+        "flags": "--torch",
+    }
     unlock = tuple(Unlock(reason(code, **values), (Named("a", "1"),)) for code in changes)
     made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(unlock=unlock)
 

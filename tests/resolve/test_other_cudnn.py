@@ -54,6 +54,10 @@ def test_who_opens_another_cudnn_than_is_here_is_told_with_what_to_install() -> 
     none = [told | {"way": cause("no-release-for-cudnn")}]
     assert judged(older(), CUBLAS, CUDNN) == none
     assert judged(older(newer("3", "libcudnn.so.10")), CUBLAS, CUDNN) == none
+    rows = newer("10", "libcudnn.so.9"), newer("9", "libcudnn.so.9")
+    assert judged(older(*rows), CUBLAS, CUDNN)[0]["way"] == cause(
+        "release-for-cudnn", wish="older>=9"
+    )
     other = newer("3", "libcudnn.so.9", platform=synthetic.WINDOWS)
     assert judged(older(other), CUBLAS, CUDNN) == none
     assert judged(older(newer("1", "libcudnn.so.9")), CUBLAS, CUDNN) == none
@@ -83,6 +87,18 @@ def test_a_cudnn_of_the_system_serves_as_well() -> None:
 
 def test_who_finds_no_library_of_its_cuda_is_not_told() -> None:
     assert judged(older(), "nvidia-cublas-cu11 11.11.3") == []
+
+
+def test_the_cudnn_in_a_torch_counts_where_no_plan_brings_one() -> None:
+    facts = synthetic.facts(
+        *("ctranslate2 4.4.0", "torch 2.4.0+cu121", "nvidia-cublas-cu12 12.1.3.1"),
+        platform={"system": "windows", "machine": "x86_64", "libc": None},
+        driver=None,
+        gpus=(),
+    )
+    made = without_cudnn(resolve(facts, PlanOptions(), load_matrix()))
+
+    assert [(row["cudnn"], row["found"]) for row in made] == [("8", "9")]
 
 
 @pytest.mark.parametrize(
