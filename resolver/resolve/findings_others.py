@@ -19,6 +19,7 @@ from .onnxruntime_installed import InstalledOnnxRuntime
 from .situation import Situation
 
 _CUDNN = re.compile(r"(?:lib)?cudnn\w*?(?:64_|\.so\.)(\d+)")
+"""The major of cuDNN in a file name: `libcudnn_ops.so.9`, `cudnn_ops64_9.dll`."""
 
 
 def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
