@@ -77,7 +77,7 @@ class Pip(EngineBase):
         if not requires:
             return ()
         flags = ["--ignore-installed", "--target", str(folder / "nowhere")]
-        flags += ["--constraint", write_lines(folder / "within.txt", within)]
+        flags += ["--constraint", write_lines(folder / "constraints.txt", within)]
         flags += ["--python-version", facts.python.version.rstrip("+")]
         tag = abi(facts.python.version, free_threaded=facts.python.free_threaded)
         flags += ["--implementation", "cp", "--abi", tag]

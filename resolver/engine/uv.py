@@ -17,8 +17,10 @@ from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import tags_of
 from ..index.config import IndexConfig, require_secure
+from ..index.folder import local_path
 from ..index.pinning import wheel_target_of
 from ..plan.wheels import PYPI, Pinned, Wheel
+from ..utils.files import file_digest
 from ..utils.process import install_environment, own_environment
 from ..utils.progress import Progress
 from .common import (
@@ -72,8 +74,8 @@ class Uv(EngineBase):
         fixed = constraints(requires, target, movable)
         offered = write_installed_as_wheels(target, folder / "installed")
         flags = ["--python", target.executable, "--find-links", as_link(offered)]
-        flags += ["--constraints", write_lines(folder / "constraints.txt", fixed)]
         tags, installed = wheel_target_of(target).tags, installed_versions(target)
+        write_lines(folder / "constraints.txt", fixed)
         chosen = self._compiled(requires, flags, sources, folder, tags, installed=installed)
         best = {pinned.wheel.name: pinned for pinned in reversed(chosen)}  # the first is the best
         return tuple(reversed(best.values()))
@@ -94,10 +96,10 @@ class Uv(EngineBase):
         if not requires:
             return ()
         flags = ["--python-version", facts.python.version.rstrip("+"), "--python", sys.executable]
-        flags += ["--constraints", write_lines(folder / "within.txt", within)]
         free = facts.python.free_threaded
         flags += ["--universal"] if free else ["--python-platform", uv_platform(facts)]
         tags, markers = tuple(tags_of(facts)), marker_environment(facts)
+        write_lines(folder / "constraints.txt", within)
         return self._compiled(requires, flags, sources, folder, tags, markers=markers)
 
     def _compiled(
@@ -111,20 +113,25 @@ class Uv(EngineBase):
         installed: Mapping[str, str] | None = None,
         markers: Mapping[str, str] | None = None,
     ) -> tuple[Pinned, ...]:
-        """Run `uv pip compile`, and parse the pylock.toml that it prints."""
+        """Run `uv pip compile`, and parse the pylock.toml that it prints.
+
+        A line names `constraints.txt`: up to 0.12 uv splits what `--constraints` names at spaces.
+        """
         argv = [self.program, "pip", "compile", "--quiet", "--no-progress"]
         argv += ["--format", "pylock.toml", "--only-binary", ":all:", *flags]
         if sources.find_links is not None:
             argv += ["--find-links", as_link(sources.find_links)]
         if sources.offline:
             argv += ["--offline", "--no-index"]
-        argv.append(write_lines(folder / "requires.txt", requires))
+        argv.append(write_lines(folder / "requires.txt", ["-c constraints.txt", *requires]))
         return self.ask(
             argv,
             self._environment(sources),
             requires,
             "uv-answer-unreadable",
-            lambda text: parse_uv_output(text, Path.cwd(), tags, installed or {}, markers),
+            lambda text: map(
+                _hashed, parse_uv_output(text, Path.cwd(), tags, installed or {}, markers)
+            ),
         )
 
     def fetch(
@@ -199,6 +206,13 @@ class Uv(EngineBase):
             "UV_EXCLUDE_NEWER": sources.exclude_newer,
         }
         return {name: value for name, value in configured.items() if value is not None}
+
+
+def _hashed(pinned: Pinned) -> Pinned:
+    """Return `pinned` with the hash of a file of this machine where uv gave none."""
+    if pinned.wheel.sha256:
+        return pinned
+    return pinned._replace(wheel=pinned.wheel._replace(sha256=file_digest(local_path(pinned.url))))
 
 
 def _may_cache(environ: Mapping[str, str]) -> bool:

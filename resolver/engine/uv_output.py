@@ -11,6 +11,7 @@ from packaging.markers import Marker
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from ..errors import Error
 from ..facts.model import Facts
 from ..facts.wheel_tags import libc_tag
 from ..plan.wheels import PYPI, Pinned, Wheel
@@ -32,7 +33,8 @@ def parse_uv_output(
 
     Paths in it are relative to `folder`. Left out are releases required by URL, those `installed`
     in the same version, and those that `markers` exclude. Raises ValueError, KeyError or TypeError
-    where the text has another shape, or a release has no wheel that fits.
+    where the text has another shape, or a release has no wheel that fits, and Error `index-no-hash`
+    where an index gives no SHA-256.
     """
     ranks = {tag: rank for rank, tag in enumerate(fitting)}
     for package in cast("list[dict[str, object]]", tomllib.loads(text).get("packages", [])):
@@ -46,27 +48,32 @@ def parse_uv_output(
             continue
         ranked: list[tuple[int, Pinned]] = []
         for row in cast("list[dict[str, object]]", package.get("wheels", [])):
-            wheel = _pinned(name, version, row, folder)
-            tags = parse_wheel_filename(wheel.wheel.file)[3]
-            ranks_here = [ranks[tag] for tag in tags if tag in ranks]
+            url = str(row.get("url") or (folder / str(row["path"])).as_uri())
+            file = plain_name(unquote(urlsplit(url).path))
+            ranks_here = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
             if ranks_here:
-                ranked.append((min(ranks_here), wheel))
+                ranked.append((min(ranks_here), _pinned(name, version, row, url, file)))
         if not ranked:
             raise KeyError(f"no wheel of {name} {version}")
         yield from (wheel for _, wheel in sorted(ranked, key=lambda row: row[0]))
 
 
-def _pinned(name: str, version: str, row: Mapping[str, object], folder: Path) -> Pinned:
-    """Return a wheel of uv's list: `{url = "…", size = 1024, hashes = {sha256 = "…"}}`."""
-    url = str(row.get("url") or (folder / str(row["path"])).as_uri())
+def _pinned(name: str, version: str, row: Mapping[str, object], url: str, file: str) -> Pinned:
+    """Return a wheel of uv's list: `{url = "…", size = 1024, hashes = {sha256 = "…"}}`.
+
+    Up to 0.11 uv gives no hash of a file of this machine, `hashes = {}`: it is "" then.
+    """
     size = row.get("size", 0)
+    digest = cast("dict[str, str]", row["hashes"]).get("sha256", "")
+    if not digest and not url.startswith("file:"):
+        raise Error("index-no-hash", file=file, url=urlsplit(url).hostname or url)
     wheel = Wheel(
         name=name,
         version=version,
         index_url=PYPI,
-        file=plain_name(unquote(urlsplit(url).path)),
+        file=file,
         size=size if isinstance(size, int) else 0,
-        sha256=cast("dict[str, str]", row["hashes"])["sha256"],
+        sha256=digest,
     )
     return Pinned(wheel=wheel, url=url)
 

@@ -95,7 +95,6 @@ def resolving(
         pytest.param(("--only-binary", ":all:"), id="nothing-is-built"),
         pytest.param(("--python", PYTHON), id="for-the-target-not-for-what-uv-would-find"),
         pytest.param(("--find-links", "{here}/installed"), id="what-is-installed-is-offered"),
-        pytest.param(("--constraints", "{folder}/constraints.txt"), id="and-stays"),
     ],
 )
 def test_uv_resolves(tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -135,7 +134,8 @@ def test_what_is_asked_for_is_in_files(tmp_path: Path, make: Callable[..., Engin
     for _ in range(2):  # the second time it is there
         resolving(make, folder, "torch>=2", "numpy<3")
 
-    assert (folder / "requires.txt").read_text() == "torch>=2\nnumpy<3\n"
+    limits = "-c constraints.txt\n" if make is uv else ""
+    assert (folder / "requires.txt").read_text() == f"{limits}torch>=2\nnumpy<3\n"
     assert (folder / "constraints.txt").read_text() == "numpy==2.1.0\n"
     assert [path.name for path in (folder / "installed").iterdir()] == [
         "numpy-2.1.0-99999-py3-none-any.whl"
@@ -168,7 +168,7 @@ def test_a_system_s_python_only_with_leave(tmp_path: Path) -> None:
 def elsewhere(make: Callable[..., Engine], facts: Any, folder: Path) -> list[str]:
     runner = Recorded()
     make(runner).resolve_for(["app"], ["numpy<3"], facts, IndexConfig(), folder)
-    assert (folder / "within.txt").read_text() == "numpy<3\n"
+    assert (folder / "constraints.txt").read_text() == "numpy<3\n"
     return runner.calls[0][0]
 
 
@@ -177,7 +177,7 @@ def test_uv_resolves_for_another_machine(tmp_path: Path) -> None:
 
     assert has(argv, "--python-version", "3.11.7")
     assert has(argv, "--python", sys.executable)  # else uv would look for, and bring, a 3.11
-    assert has(argv, "--constraints", str(tmp_path / "within.txt"))
+    assert (tmp_path / "requires.txt").read_text().startswith("-c constraints.txt\n")
     assert has(argv, "--python-platform", "x86_64-manylinux_2_28")
     assert "--universal" not in argv
 
@@ -195,7 +195,7 @@ def test_pip_resolves_for_another_machine(tmp_path: Path) -> None:
 
     assert has(argv, "--target", str(tmp_path / "nowhere"))  # pip wants one with the options below
     assert "--ignore-installed" in argv
-    assert has(argv, "--constraint", str(tmp_path / "within.txt"))
+    assert has(argv, "--constraint", str(tmp_path / "constraints.txt"))
     assert has(argv, "--python-version", "3.11.7")
     assert has(argv, "--implementation", "cp")
     assert has(argv, "--abi", "cp311")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -243,13 +244,35 @@ def test_a_user_without_a_home_has_no_cache_of_uv(tmp_path: Path) -> None:
         pylock("[[packages]]\nname = 'x'\n"),
         pylock(package("x", "1", "x-1-cp27-none-win32.whl")),
         pylock(package("x", "1", "x.whl")),
-        pylock(package("x", "1", "x-1-py3-none-any.whl").replace("sha256", "md5")),
         pylock("[[packages]]\nname = 'x'\nversion = '1'\n"),
     ],
 )
 def test_an_answer_of_uv_that_cannot_be_used(tmp_path: Path, answer: str) -> None:
     with pytest.raises(Error, match="requirements-impossible"):
         resolve(uv(Recorded(answer)), tmp_path)
+
+
+@pytest.mark.parametrize("told", ["{}", '{md5 = "0"}'])
+def test_uv_up_to_0_11_gives_no_hash_of_a_file_of_this_machine(tmp_path: Path, told: str) -> None:
+    """An index that gives none is refused; no file of another Python is read."""
+    wheel = tmp_path / "a b" / "x-1-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.write_bytes(b"wheel")
+    other = wheel.with_name("x-1-cp27-none-win32.whl")
+    files = [f'{{url = "{path.as_uri()}", hashes = {told}}}' for path in (other, wheel)]
+    answer = pylock(f'[[packages]]\nname = "x"\nversion = "1"\nwheels = [{", ".join(files)}]\n')
+
+    [pinned] = uv(Recorded(answer)).resolve(["x"], TARGET, IndexConfig(), tmp_path)
+
+    assert pinned.url == wheel.as_uri()
+    assert pinned.wheel.sha256 == hashlib.sha256(b"wheel").hexdigest()
+
+    wheel.unlink()
+    with pytest.raises(Error, match="requirements-impossible"):
+        resolve(uv(Recorded(answer)), tmp_path)
+    with pytest.raises(Error, match="index-no-hash") as caught:
+        resolve(uv(Recorded(answer.replace("file://", "https://me:secret@w.example"))), tmp_path)
+    assert caught.value.values == {"file": wheel.name, "url": "w.example"}
 
 
 def reporting(**archive: Any) -> Callable[[Sequence[str]], str]:

@@ -46,6 +46,7 @@ class Stand:
         self.before = state_of(venv.folder)
         self.folder: Path | None = None
         """Where the wheels of the plan lie that no index has."""
+        self.uv: str = find_uv()
 
     def have(self, *names: str) -> None:
         self.venv.install(*(self.wheels[name] for name in names))
@@ -65,7 +66,7 @@ class Stand:
         settings = {"UV_CACHE_DIR": cache, "UV_HTTP_RETRIES": "0"}  # it would wait five seconds
         environ = clean_environment() | settings
         if self.kind == "uv":
-            return Uv(program=find_uv(), version="0", environ=environ, runner=run)
+            return Uv(program=self.uv, version="0", environ=environ, runner=run)
         python = str(self.venv.python)
         command = (python, "-I", "-B", "-m", "pip")
         if self.kind == "our-pip":
