@@ -139,11 +139,18 @@ def _environment(
 
 
 def _packages(tree: Tree, sites: Iterable[str], *, outside: bool) -> Iterator[Package]:
-    """Yield the distributions in `sites`; of one name the last is the one in use."""
+    """Yield the distributions in `sites`; of one name the last is the one in use.
+
+    A stand-in is not, where a layer has put a real one into the same folder.
+    """
     for site in reversed(list(sites)):
-        for name in tree.names(site):
-            if name.endswith((".dist-info", ".egg-info")) and not name.startswith("~"):
-                yield from _package(tree, site, f"{site}/{name}", outside=outside)
+        infos = [
+            f"{site}/{name}"
+            for name in reversed(tree.names(site))
+            if name.endswith((".dist-info", ".egg-info")) and not name.startswith("~")
+        ]
+        rows = [row for info in infos for row in _package(tree, site, info, outside=outside)]
+        yield from sorted(rows, key=lambda row: not row.provided)
 
 
 def _package(tree: Tree, site: str, info: str, *, outside: bool) -> Iterator[Package]:

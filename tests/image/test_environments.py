@@ -234,6 +234,18 @@ def test_metadata_of_all_kinds(root: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("stand_in", ["1.18.1", "1.9.0"])
+def test_a_stand_in_beside_a_real_one_is_not_in_use(root: Path, stand_in: str) -> None:
+    """A layer brings the CPU build, and the metadata of the stand-in stays in the one below."""
+    site = make_venv_files(root, "opt/venv")
+    put(site, "onnxruntime", stand_in, extra={"ORTGPU_FIX_PROVIDED": ""})
+    put(site, "onnxruntime", "1.30.0")
+
+    [row] = only(root).facts.packages
+
+    assert (row.version, row.provided) == ("1.30.0", False)
+
+
 def test_nvidia_wheels_that_lost_a_library(root: Path) -> None:
     site = make_venv_files(root, "opt/venv")
     put_nvidia(site, [("nvidia-cublas-cu12", "12.9.1"), ("nvidia-cufft-cu12", "11.4.1")])

@@ -111,6 +111,24 @@ def test_distributions_as_they_are_found(venv: Path) -> None:
     assert target.build is None
 
 
+@pytest.mark.parametrize("stand_in", ["1.18.1", "1.9.0"])
+def test_a_stand_in_beside_a_real_one_is_not_in_use(venv: Path, stand_in: str) -> None:
+    """An image's layer, or `pip install --target`, leaves the older metadata; a base's is its own.
+
+    Seen on a machine with an H200: the plan kept a stand-in whose files were the CPU build's.
+    """
+    site = site_packages(venv)
+    put(site, "onnxruntime", stand_in, extra={"ORTGPU_FIX_PROVIDED": ""})
+    put(site, "onnxruntime", "1.30.0")
+
+    target = describe(venv)
+
+    rows = [(one.version, one.provided) for one in target.installed if one.key == "onnxruntime"]
+    assert rows == [("1.30.0", False), (stand_in, True)]
+    [package] = [one for one in environment.packages_of(target) if one.name == "onnxruntime"]
+    assert (package.version, package.provided) == ("1.30.0", False)
+
+
 def test_long_requirements_and_windows_line_ends(venv: Path) -> None:
     info = put(site_packages(venv), "app", "1")
     (info / "METADATA").write_bytes(

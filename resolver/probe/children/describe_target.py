@@ -124,16 +124,22 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
 
 
 def distributions() -> list[dict[str, Any]]:
-    """Return every distribution on sys.path, in its order; of one name the first is in use."""
+    """Return every distribution on sys.path, in its order; of one name the first is in use.
+
+    An image's layer, or `pip install --target`, leaves the old metadata of a name beside the new:
+    the stand-in that this program installed is not the one whose files are there.
+    """
     rows: list[Any] = []
     for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
+        here: list[Any] = []
         for entry in listing(folder):
             if entry.endswith((".dist-info", ".egg-info", ".egg")):
-                rows.append(distribution(folder, entry))
+                here.append(distribution(folder, entry))
             elif entry.endswith(".egg-link"):  # of `setup.py develop`
                 linked = (read(os.path.join(folder, entry)) or "").split("\n")[0].strip()
                 inner = [name for name in listing(linked) if name.endswith(".egg-info")]
-                rows += [dict(distribution(linked, name), editable=True) for name in inner]
+                here += [dict(distribution(linked, name), editable=True) for name in inner]
+        rows += sorted(here, key=lambda row: bool(row.get("provided")))
     return rows
 
 
