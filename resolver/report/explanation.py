@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..explain.explanations import Explanation
+from ..explain.explanations import Explanation, LogLine
 from ..explain.here import Here
 from ..explain.mending import Mending
 from ..messages.catalog import Texts
@@ -62,10 +62,7 @@ def _told_below(line: str, command: str) -> bool:
 def _rows(
     each: Explanation, here: Here | None, origin: str, texts: Texts, place: Callable[[int], str]
 ) -> list[Row]:
-    rows = [
-        Row(text=f"{place(seen.line_number)}: {seen.line.strip()}", style="dim")
-        for seen in each.evidence
-    ]
+    rows = [Row(text=text, style="dim") for text in _seen(each.evidence, place)]
     rows.append(Row(text=each.cause, style=STYLES[each.severity]))
     if each.consequences:
         rows.append(Row(text=texts.label("explained-follows", codes=", ".join(each.consequences))))
@@ -78,6 +75,15 @@ def _rows(
         rows.append(Row(text=texts.label("explained-origin", program=origin), style="dim"))
     rows.append(Row(text=each.remedy))
     return rows
+
+
+def _seen(evidence: Sequence[LogLine], place: Callable[[int], str]) -> list[str]:
+    """Return `2, 18: TEXT`: one text for each line, and the lines of the same text together."""
+    texts = {seen.line_number: seen.line.strip() for seen in reversed(evidence)}
+    lines: dict[str, list[str]] = {}
+    for number, text in sorted(texts.items()):
+        lines.setdefault(text, []).append(place(number))
+    return [f"{', '.join(places)}: {text}" for text, places in lines.items()]
 
 
 def _said(here: Here, texts: Texts) -> list[str]:

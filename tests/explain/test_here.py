@@ -442,6 +442,7 @@ def test_what_no_facts_can_tell_is_only_what_a_running_program_does() -> None:
         "nvvm-missing",
         "out-of-memory",
         "plugin-not-registered",
+        "provider-option-refused",
         "providers-not-given",
         "ptxas-too-old",
         "tensorrt-engine-mismatch",

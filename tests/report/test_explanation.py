@@ -113,6 +113,21 @@ def test_a_log_that_tells_nothing_says_what_to_try_next() -> None:
     assert "ortgpu-fix verify" in second
 
 
+def test_a_line_is_shown_once_and_the_same_text_with_all_its_lines() -> None:
+    """onnxruntime repeats its error in the exception, and one line can say it in two ways."""
+    before = "const char*, " * 30
+    gone = "CUDA failure 700: an illegal memory access was encountered ; GPU="
+    found = explain_log(f"{before}{gone}0\n\n{gone}1\nx\n{before}{gone}0\n", TABLE)
+    assert [seen.line_number for seen in found[0].evidence] == [1, 1, 3, 5, 5]
+
+    lines = plain(explanation_sections(found, EN)).splitlines()
+
+    first, second = [line.strip() for line in lines if "CUDA failure" in line]
+    assert first.startswith("1, 5: ")
+    assert first.endswith(f"const char*, {gone}0")
+    assert second == f"3: {gone}1"
+
+
 def test_as_json_it_has_what_was_there_before_and_more() -> None:
     found = explain_log(MISSING, TABLE)
     document = explanation_json(found, EN)
