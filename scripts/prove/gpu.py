@@ -11,11 +11,11 @@ apply, verify, an unchanged application before and after, a second plan, undo. B
 application computes with both in turn, in either order. In the first state that works, programs
 are looked into (`run`), the CPU build comes back and is taken out again, and models are measured
 as well (`verify MODEL --bench --report`), those of `--model` too. With a wheel of NVIDIA's plugin
-in DIR the plain onnxruntime gets that, with wheels for CUDA 12 the set for that, newest and
-smallest, and with a wheel of uv the newest through that. One JSON says what was planned, what ran
-where, which libraries were loaded, how long each step took, and whether the GPU computed the right
-numbers; the machine is recorded as a capture beside it. It ends at the time limit with what it has,
-and says what it skipped.
+in DIR the plain onnxruntime gets that, with wheels for CUDA 11 or 12 the set for that, for 12 also
+the smallest and an older one, and with a wheel of uv the newest through that; there sessions are
+made to fail, too. One JSON says what was planned, what ran where, which libraries were loaded, how
+long each step took, and whether the GPU computed the right numbers; the machine is recorded as a
+capture beside it. It ends at the time limit with what it has, and says what it skipped.
 
 Without a GPU it goes as far as it can: `--facts FILE` gives the machine to plan for, `--online`
 lets the package index serve what DIR lacks.
@@ -54,7 +54,7 @@ answer = {"how": how, "models": [], "torch": []}
 def onnxruntime():
     import numpy as np
     import onnxruntime as ort
-    if how == "preload":
+    if how == "preload" and hasattr(ort, "preload_dlls"):  # from 1.21 on
         ort.preload_dlls()
     answer["version"] = ort.__version__
     for path in models:
@@ -134,6 +134,31 @@ for step in (others, onnxruntime) if sys.argv[1] else (onnxruntime, others):
 print("\\n" + json.dumps(answer))
 """
 """JAX and CuPy compute beside a session, in either order."""
+FAULT = '''
+import ctypes
+cuda, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p
+context, module, kernel = at(), at(), at()
+source = b""".version 7.0
+.target sm_70
+.address_size 64
+.visible .entry fault() { .reg .u64 %a; mov.u64 %a, 8; st.global.u32 [%a], 1; ret; }"""
+cuda.cuInit(0)
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+cuda.cuModuleLoadData(ctypes.byref(module), source)
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"fault")
+cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+print("fault:", cuda.cuCtxSynchronize())
+pass'''
+"""A kernel that writes where nothing is: the context is of no use from then on."""
+HOLD = """
+import time, torch
+left = torch.cuda.mem_get_info()[0] - (300 << 20)
+held = torch.empty(left, dtype=torch.uint8, device="cuda")
+print("held", flush=True)
+time.sleep(60)
+"""
+"""Another program that has nearly all of the GPU's memory."""
 MODELS = tuple(ROOT / "data" / f"{name}.onnx" for name in ("conv", "fft", "matmul"))
 """Those that tell what goes in and what has to come out."""
 PLACED = (
@@ -445,6 +470,19 @@ def plant_cuda_12(proof: Proof) -> Path:
     return python
 
 
+def plant_cuda_11(proof: Proof) -> Path:
+    """Plant the CPU build beside NumPy 1, to get the set for CUDA 11 from its wheels.
+
+    For a GPU newer than an 8.9 its onnxruntime-gpu has PTX alone, which the driver compiles.
+    """
+    if not proof.wheel("nvidia_cudnn_cu11-"):
+        raise Skipped("no wheels for CUDA 11 are at hand")
+    python = proof.environment("cuda-11", *(name for name in RUNTIME if name != "numpy"))
+    proof.pip(python, "install", "-q", "numpy<2", "coloredlogs")
+    proof.onnxruntime(python, "onnxruntime")
+    return python
+
+
 def plant_for_uv(proof: Proof) -> Path:
     """Plant the same, and let uv bring the set through its cache, from an index on this machine."""
     if not proof.wheel("uv-") or proof.tool[1:2] != ["-m"]:
@@ -467,14 +505,18 @@ STATES: dict[str, Callable[[Proof], Path]] = {
     "cudnn-twice": plant_cudnn_twice,
     "others": plant_others,
     "tensorrt-rtx": plant_plugin,
+    "cuda-11": plant_cuda_11,
     "cuda-12": plant_cuda_12,
     "cuda-12-small": plant_cuda_12,
+    "cuda-12-ptx": plant_cuda_12,
     "cuda-12-uv": plant_for_uv,
 }
 WANTED = {
     "tensorrt-rtx": ("--provider", "tensorrt-rtx"),
+    "cuda-11": ("--cuda", "11"),
     "cuda-12": ("--cuda", "12"),
     "cuda-12-small": ("--cuda", "12", "--prefer", "small"),
+    "cuda-12-ptx": ("--ort", "1.20.2", "--prefer", "small"),
     "cuda-12-uv": ("--cuda", "12"),
 }
 """What the command is asked for besides, by state."""
@@ -493,8 +535,8 @@ def go_through(proof: Proof, name: str, row: dict[str, Any]) -> None:
     works, first = row["verify"]["exit"] == 0, not proof.measured
     if works and first:
         row["programs"] = look_into(proof, python)
+    if works and (first or wanted):
         row["failures"] = provoke(proof, python)
-    if works and (first or proof.index):
         row["came_back"] = bring_back(proof, python)
     if works and first:
         measure(proof, python)
@@ -530,17 +572,32 @@ def provoke(proof: Proof, python: Path) -> dict[str, Any]:
     ask = "import onnxruntime as o; s = o.InferenceSession"
     on = f"({str(PLACED[0])!r}, providers=[('CUDAExecutionProvider', %s), 'CPUExecutionProvider'])"
     run = "; import numpy as n; s.run(None, {'input': n.ones((64, 3, 512, 512), n.float32)})"
+    system = sorted(Path("/usr/lib/x86_64-linux-gnu").glob("libcudnn_[a-z]*.so.9"))
+    mixed = f"import ctypes\nfor name in {list(map(str, system))}: ctypes.CDLL(name, 257)\n"
     cases = {
-        "memory": ("", ask + on % "{'gpu_mem_limit': 1 << 20}" + run),
-        "no such GPU": ("", ask + on % "{'device_id': 9}"),
-        "hidden": ("CUDA_VISIBLE_DEVICES=", ask + on % "{}"),
-        "hidden by a wrong number": ("CUDA_VISIBLE_DEVICES=7", ask + on % "{}"),
-        "wrong option": ("", ask + on % "{'cudnn_conv_algo_search': 'EXAUSTIVE'}"),
+        "memory": ((), ask + on % "{'gpu_mem_limit': 1 << 20}" + run),
+        "no such GPU": ((), ask + on % "{'device_id': 9}"),
+        "hidden": (("env", "CUDA_VISIBLE_DEVICES="), ask + on % "{}"),
+        "hidden by a wrong number": (("env", "CUDA_VISIBLE_DEVICES=7"), ask + on % "{}"),
+        "wrong option": ((), ask + on % "{'cudnn_conv_algo_search': 'EXAUSTIVE'}"),
+        "forked": (
+            (),
+            ask + on % "{}" + "; import os; os.fork() or o.InferenceSession" + on % "{}",
+        ),
+        "after a fault": ((), ask + on % "{}" + FAULT + run),
+        "after a fault, anew": ((), FAULT + "\n" + ask + on % "{}" + run),
+        "little address space": (("prlimit", "--as=6000000000"), ask + on % "{}" + run),
+        "another's cuDNN": ((), mixed + ask + on % "{}" + run),
     }
-    return {
-        name: proof.run("env", *([hidden] if hidden else []), python, "-c", code, limit=120)
-        for name, (hidden, code) in cases.items()
+    found = {
+        name: proof.run(*before, python, "-c", code, limit=60)
+        for name, (before, code) in cases.items()
     }
+    with subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE) as holder:
+        if holder.stdout and holder.stdout.readline():
+            found["memory taken"] = proof.run(python, "-c", ask + on % "{}" + run, limit=60)
+        holder.kill()
+    return found
 
 
 def bring_back(proof: Proof, python: Path) -> dict[str, Any]:
