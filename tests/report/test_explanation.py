@@ -118,7 +118,7 @@ def test_a_line_is_shown_once_and_the_same_text_with_all_its_lines() -> None:
     before = "const char*, " * 30
     gone = "CUDA failure 700: an illegal memory access was encountered ; GPU="
     found = explain_log(f"{before}{gone}0\n\n{gone}1\nx\n{before}{gone}0\n", TABLE)
-    assert [seen.line_number for seen in found[0].evidence] == [1, 1, 3, 5, 5]
+    assert [seen.line_number for seen in found[0].evidence] == [1, 1, 3, 5]
 
     lines = plain(explanation_sections(found, EN)).splitlines()
 
