@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from packaging.markers import Marker
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from ..errors import Error
+from ..facts.markers import marker_holds
 from ..facts.model import Facts
 from ..facts.wheel_tags import libc_tag
 from ..plan.wheels import PYPI, Pinned, Wheel
@@ -44,7 +44,7 @@ def parse_uv_output(
         condition = package.get("marker")
         if installed.get(name) == version:
             continue
-        if markers and condition and not Marker(str(condition)).evaluate(dict(markers)):
+        if markers and condition and not marker_holds(str(condition), markers):
             continue
         ranked: list[tuple[int, Pinned]] = []
         for row in cast("list[dict[str, object]]", package.get("wheels", [])):

@@ -75,8 +75,8 @@ def marker_holds(marker: str, markers: Mapping[str, str], extra: str = "") -> bo
 def _holds(marker: str, environment: tuple[tuple[str, str], ...], extra: str) -> bool:
     try:
         return Marker(marker).evaluate({**dict(environment), "extra": extra})
-    except (UndefinedComparison, UndefinedEnvironmentName):
-        return False
+    except (KeyError, UndefinedComparison, UndefinedEnvironmentName):
+        return False  # KeyError: `extras`, a name of lock files, with packaging before 26.3
 
 
 def extras_named(text: str) -> list[str]:
