@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from example_target import TARGET
-from packaging.markers import default_environment
+from packaging.markers import Marker, default_environment
 
 import synthetic
 from ortgpu_fix.data_files import example_machine
@@ -15,6 +15,7 @@ from ortgpu_fix.facts.markers import (
     follow_requirements,
     is_in_force,
     marker_environment,
+    marker_holds,
     target_markers,
 )
 from ortgpu_fix.versions import requirement
@@ -39,6 +40,19 @@ def test_a_marker_that_compares_nothing_is_not_in_force(line: str, *, expected: 
 
     assert parsed is not None
     assert is_in_force(parsed, MARKERS, "") is expected
+
+
+def test_a_name_that_packaging_does_not_know_is_not_in_force(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """packaging 26.0 to 26.2 look `extras` up among the names of metadata."""
+
+    def evaluate(_: Marker, environment: dict[str, str]) -> bool:
+        raise KeyError("extras", environment)
+
+    monkeypatch.setattr(Marker, "evaluate", evaluate)
+
+    assert marker_holds("'y' in extras", MARKERS) is False
 
 
 def test_a_python_that_was_built_between_releases_has_markers_too() -> None:
