@@ -165,7 +165,9 @@ def _driver(choice: _Choice) -> tuple[str | None, str | None]:
         return None, alone.value if alone else None
     if taken is None:
         return None, None
-    cuda = next((each.value for each in choice.by_fact["cuda"] if each.line == taken.line), None)
+    beside = [each.value for each in choice.by_fact["cuda"] if each.line == taken.line]
+    values = beside[:1] or list({each.value for each in choice.best("cuda")})
+    cuda = values[0] if len(values) == 1 else None
     choice.tell("driver", f"{taken.value} (CUDA {cuda})" if cuda else taken.value, taken.line)
     return taken.value, cuda
 
@@ -224,7 +226,8 @@ def _python(choice: _Choice) -> str | None:
 def _platform(choice: _Choice, driver: str | None, cards: Sequence[Gpu]) -> dict[str, object]:
     seen = choice.best("system")
     names = {each.value for each in seen}
-    wsl = [each for each in choice.by_fact["system"] if each.value == "wsl"]
+    told = (each for each in choice.by_fact["system"] if each.value == "wsl")
+    wsl = sorted(told, key=lambda each: each not in seen)
     system: str | None = None
     line = seen[0].line if seen else 0
     in_wsl = bool(wsl) and (wsl[0] in seen or names == {"linux"})

@@ -11,7 +11,7 @@ LONGEST = 500
 HINT = re.compile(
     r"NVIDIA|nvidia|[Dd]river|[Pp]ython|GPU|Torch|torch|onnx|ONNX|RTX|GTX|rtx|gtx|[A-Za-z_]==\d"
     r"|^Name: |^Version: |Windows|windows|[Ww]in1[01]|[Ll]inux|Ubuntu|Debian|CentOS|Fedora|Rocky"
-    r"|Alpine|Manjaro|WSL|\bwsl|[Aa]rchitecture"
+    r"|Alpine|Manjaro|nixos|NixOS|n[Rr][Aa][Ii][Dd]|GB10|-win1|WSL|\bwsl|[Aa]rchitecture"
     r"|[Ll]ibc|OS:|CUDA:\d|\d0 ?[Tt]i\b|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
     r"|Package |Tesla|Quadro|GeForce|Jetson|MX ?\d{3}|GT ?10|(?:[Mm]y|an?|the|our) [ABHLV]\d{2}"
     r"|NVRM|OnnxRuntime|驱动|驅動|драйвер|ドライバ|드라이버"
@@ -28,6 +28,7 @@ SMI = re.compile(
     r"\s{1,40}CUDA (?:UMD )?Version:\s{0,9}(?P<cuda>\d+\.\d+)?"
 )
 """The head of nvidia-smi's table."""
+OF_WINDOWS = re.compile(r"\d{3}\.\d\d$")
 SMI_GPU = re.compile(
     r"^\W{0,9}\|\s{1,9}\d{1,3}\s{1,9}(?P<gpu>\S.{0,60}?)\s{1,40}"
     r"(?:On|Off|WDDM|TCC|MCDM|N/A)\s{1,9}\|\s{1,9}[0-9A-Fa-f]{4,8}:"
@@ -40,6 +41,8 @@ LISTED_GPU = re.compile(r"\bGPU (?P<index>\d+): (?P<gpu>[^(:]+)")
 """`nvidia-smi -L` and torch.utils.collect_env."""
 TORCH_GPU = re.compile(r"\bcuda:(?P<index>\d+) (?P<gpu>NVIDIA [^:]+?) :")
 """ComfyUI: `Device: cuda:0 NVIDIA GeForce RTX 3070 Laptop GPU : cudaMallocAsync`."""
+JULIA_GPU = re.compile(r"^\s*(?P<index>\d+): (?P<gpu>NVIDIA [^(]+) \(sm_\d")
+"""`CUDA.versioninfo()`."""
 SIZED_GPU = re.compile(r"\bCUDA:(?P<index>\d+) \((?P<gpu>[^(),]+), \d+MiB\)")
 """Ultralytics: `torch-2.1.0 CUDA:0 (Orin, 30697MiB)`."""
 NAMED_GPU = re.compile(
@@ -48,7 +51,7 @@ NAMED_GPU = re.compile(
     r"|\bQuadro (?:RTX |[KMPT])?\d{3,4}M?\b"
     r"|\b(?:NVIDIA|Tesla|GPU|g4dn|g5|g6|p4d|p5)\b[^\n,;]{0,20}?\b"
     r"(?:A100|A10G?|A30|A40|A16|H100|H200|B200|L4|L40S?|T4|V100|P100|P40|P4|K80|TITAN \w+"
-    r"|M40|M60|A[24]000|A[456]500|A[56]000|T1000|P620|GB10)\b"
+    r"|M40|M60|A[24]000|A[456]500|A[56]000|T1000|P620)\b|\bGB10\b"
     r"|\b(?:my|our|an?|the) (?:A100|H100|H200|B200|V100|L40S)\b"
     r"|\bGPU\W{1,6}[1-5]0[5-9]0\b(?: ?ti\b)?|\b[1-5]0[5-9]0 ?ti\b"
     r"|\bJetson (?:AGX |Xavier |Orin )?(?:Orin|Xavier|Nano|NX|Thor)\b"
@@ -59,17 +62,23 @@ GPU_WORDS = re.compile(
 )
 """The product in what `NAMED_GPU` finds."""
 
-_RELEASE = r"(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\d.]*\d)"
+_RELEASE = r"(\d{3}\.\d{2,3}(?:\.\d{1,2})?)(?![\d.]*\d)"
 DRIVER_LINE = re.compile(rf"(?i)^Nvidia driver version: {_RELEASE}")
 DRIVER = re.compile(
     rf"(?i)(?:driver|驱动|驅動|драйвер|ドライバ|드라이버|treiber)[^\d\n]{{0,40}}?{_RELEASE}"
     rf"|NVRM version:[^\n]{{0,60}}Kernel Module(?: for \w+)?\s{{1,4}}{_RELEASE}"
+    r"|\bNVIDIA (\d{3}\.\d{2,3}\.\d{2})(?![\d.]*\d)|\b(\d{3}\.\d{2})-(?:desktop|notebook)-win\d"
 )
 SMI_CUDA = re.compile(
     r"(?i)nvidia-smi[^\n\d]{0,40}?\bCUDA(?: UMD)?(?: version)?\W{0,6}(\d{2}\.\d)(?![.\d])"
     r"|\bCUDA(?: UMD)?(?: version)?[^\n\d]{0,25}nvidia-smi[^\n\d]{0,12}?(\d{2}\.\d)(?![.\d])"
     r"|\bCUDA(?: UMD)?(?: version)?\W{1,4}(\d{2}\.\d) \([^)\n]{0,20}nvidia-smi"
-    r"|\bdriver[^\n]{0,30}\d{3}\.[\d.]{2,6} \(CUDA(?: version)?:? ?(\d{2}\.\d)\)"
+    r"|\bdriver[^\n]{0,30}\d{3}\.[\d.]{2,6} \((?:max |reports )?`?CUDA(?: UMD)?(?: version)?:? ?"
+    r"(\d{2}\.\d)(?![.\d])"
+    r"|\bCUDA(?: version)?\W{1,4}(\d{2}\.\d) \(driver version"
+    r"|\bCUDA version \(driver[^)\n]{0,9}\)\W{1,6}(\d{2}\.\d)(?![.\d])"
+    r"|\bdriver version\W{1,3}\d{3}\.[\d.]{2,6}\W{1,3}CUDA version\W{1,3}(\d{2}\.\d)(?![.\d])"
+    r"|^CUDA driver (\d{2}\.\d)$"
 )
 """What a person says that nvidia-smi shows, without the driver's release or right after it."""
 FOUND_CUDA = re.compile(r"driver on your system is too old \(found version (\d{2})0(\d)0\)")
@@ -98,8 +107,8 @@ PYTHON_ANSWER = re.compile(rf"^{_PYTHON}$")
 PYTHON_PATH = re.compile(r"(?i)[/\\]python(3)\.?(\d{1,2})[/\\]")
 
 ADVICE_BEFORE = re.compile(
-    r"(?i)\b(?:requires?|needs?|at least|minimum|upgrad\w* to|downgrad\w*|update|try|use|should"
-    r"|please|recommend\w*|supports?|from)\b|[<>]=?"
+    r"(?i)\b(?:requires?|needs?|at least|minimum|upgrad\w* to|downgrad\w*|update|try|(?<!\bI )use"
+    r"|should|please|recommend\w*|supports?|from)\b|[<>]=?"
 )
 ADVICE_AFTER = re.compile(
     r"(?i)^\W*(?:\+|through\b|is the (?:last|first|only|newest)\b"
@@ -124,8 +133,8 @@ NAMED_PACKAGE = re.compile(
     r"(?:`|'|\")?(?: version)?[ :=v(]{1,4}(\d+\.\d+(?:\.\d[\w+]*)?)"
 )
 TORCH_LINE = re.compile(
-    r"(?i)(?:^|- )(?:pytorch|torch[ *]*version)[ *]*(?:version)?(?: \(GPU\?\))?[ *:：`]+"
-    r"(\d+\.\d[\w.+]*)"
+    r"(?i)(?:^|- )(?:pytorch|torch[ *]*version)[ *]*(?:version)?"
+    r"(?: \((?:GPU\?|if applicable)\))?[ *:：`]+(\d+\.\d[\w.+]*)"
 )
 ORT_LINE = re.compile(
     r"(?i)(?:^|- )ONNX ?Runtime(?: (GPU|CPU))? (?:package installed with )?version[ *:]+"
@@ -164,7 +173,10 @@ SYSTEMS = (
     (
         1,
         "linux",
-        re.compile(r"\b(?:Ubuntu|Debian|CentOS|Fedora|Rocky|Manjaro|Arch Linux)\b|^Linux$"),
+        re.compile(
+            r"\b(?:Ubuntu|Debian|CentOS|Fedora|Rocky|Manjaro|Arch Linux|NixOS|nixos)(?![A-Za-z])"
+            r"|^Linux$|\b(?i:unraid)\b"
+        ),
     ),
     (0, "windows", re.compile(r"\b[A-Za-z]:\\\w|\.dll\b|\\site-packages")),
     (0, "linux", re.compile(r"(?:^|[\s\"'`(=:])/(?:usr|home|opt|root|mnt|app)/|\.so(?:\.\d|\b)")),

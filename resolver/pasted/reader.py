@@ -104,6 +104,12 @@ class MachineReader:
         if head:
             self._block += 1
             self._add("driver", head["driver"] or head["smi"], PRINTED)
+            if (
+                head["driver"]
+                and p.OF_WINDOWS.match(head["driver"])
+                and head["smi"] != head["driver"]
+            ):
+                self._add("system", "wsl", PRINTED)  # nvidia-smi is Linux's, the driver Windows'
             if head["cuda"]:
                 self._add("cuda", head["cuda"], PRINTED)
         else:
@@ -114,7 +120,8 @@ class MachineReader:
     def _gpus(self, line: str, bare: str) -> None:
         row = p.SMI_ROW.search(bare)
         printed = p.SMI_GPU.search(line) or row
-        listed = p.LISTED_GPU.search(line) or p.TORCH_GPU.search(line) or p.SIZED_GPU.search(line)
+        kinds = (p.LISTED_GPU, p.TORCH_GPU, p.SIZED_GPU, p.JULIA_GPU)
+        listed = next(filter(None, (kind.search(line) for kind in kinds)), None)
         if row:
             self._add("driver", row["driver"], PRINTED)
         if listed and not printed:
