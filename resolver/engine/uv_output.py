@@ -66,7 +66,7 @@ def _pinned(name: str, version: str, row: Mapping[str, object], url: str, file: 
     size = row.get("size", 0)
     digest = cast("dict[str, str]", row["hashes"]).get("sha256", "")
     if not digest and not url.startswith("file:"):
-        raise Error("index-no-hash", file=file, url=urlsplit(url).hostname or url)
+        raise Error("index-no-hash", file=file, url=urlsplit(url).netloc.rpartition("@")[2])
     wheel = Wheel(
         name=name,
         version=version,

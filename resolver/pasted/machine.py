@@ -165,9 +165,9 @@ def _driver(choice: _Choice) -> tuple[str | None, str | None]:
         return None, alone.value if alone else None
     if taken is None:
         return None, None
-    beside = [each.value for each in choice.by_fact["cuda"] if each.line == taken.line]
-    values = beside[:1] or list({each.value for each in choice.best("cuda")})
-    cuda = values[0] if len(values) == 1 else None
+    beside = next((each.value for each in choice.by_fact["cuda"] if each.line == taken.line), None)
+    told = {each.value for each in choice.best("cuda")}
+    cuda = beside or (told.pop() if len(told) == 1 else None)
     choice.tell("driver", f"{taken.value} (CUDA {cuda})" if cuda else taken.value, taken.line)
     return taken.value, cuda
 

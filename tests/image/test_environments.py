@@ -224,6 +224,7 @@ def test_metadata_of_all_kinds(root: Path) -> None:
     write(site / "older-1.egg-info", b"Name: older\nVersion: 2\n")
     write(site / "broken-1.dist-info/METADATA", b"Name: broken\n")
     write(site / "nameless-1.dist-info/METADATA", b"Version: 1\n")
+    write(site / "notes.txt", b"Name: notes\nVersion: 1\n")
     write(site / "~left-1.dist-info/METADATA", b"Name: left\nVersion: 1\n")
     put(site, "onnxruntime", "1.26.0", extra={"ORTGPU_FIX_PROVIDED": ""})
 

@@ -263,6 +263,37 @@ def test_what_counts_more_is_told_alone(text: str, told: list[str]) -> None:
     assert found.contradictions == ()
 
 
+@pytest.mark.parametrize(
+    ("lines", "cuda"),
+    [
+        (["Driver: 566.36", "nvidia-smi shows CUDA 12.7"], "12.7"),
+        (["nvidia-smi shows CUDA 12.4", "Driver: 566.36 (CUDA 12.7)"], "12.7"),
+        (["Driver: 566.36 (CUDA 12.7)", "nvidia-smi shows CUDA 12.4"], "12.7"),
+        (["Driver: 566.36", "nvidia-smi shows CUDA 12.4", "nvidia-smi shows CUDA 12.7"], None),
+    ],
+)
+def test_the_cuda_of_a_driver_is_beside_it_or_the_only_one(
+    lines: list[str], cuda: str | None
+) -> None:
+    driver = machine("\n".join(lines)).facts.driver
+
+    assert driver is not None
+    assert (driver.version, driver.cuda) == ("566.36", cuda)
+
+
+@pytest.mark.parametrize(
+    ("head", "wsl"),
+    [
+        ("NVIDIA-SMI 530.46    Driver Version: 531.61    CUDA Version: 12.1", True),
+        ("NVIDIA-SMI 531.61    Driver Version: 531.61    CUDA Version: 12.1", False),
+        ("NVIDIA-SMI 470.199.02   Driver Version: 470.161.03   CUDA Version: 11.4", False),
+        ("NVIDIA-SMI 531.61    CUDA Version: 12.1", False),
+    ],
+)
+def test_nvidia_smi_of_linux_shows_windows_driver_within_wsl(head: str, *, wsl: bool) -> None:
+    assert machine(f"| {head}     |\n").facts.platform.wsl is wsl
+
+
 def test_a_driver_without_its_cuda_tells_none() -> None:
     reader = MachineReader()
     reader.feed("| NVIDIA-SMI 550.54.14   Driver Version: 550.54.14   CUDA Version: N/A |\n")

@@ -7,7 +7,7 @@ of other programs than onnxruntime, 13 were read whole at first sight, and nothi
 missed in the first half of these was added. Of 84 more on 2026-11-26, whose drivers, GPUs and
 packages three people had read by hand, 30 were read whole at first sight and 44 are now; what
 is told was right but for a GTX 960M that was a GTX 960, and for releases that a sentence named.
-Three of them tell a version that the reader had left out. Of 34 more on the next day, 16 were read
+Three of them tell a version that the reader had left out. Of 34 more later that day 16 were read
 whole at first sight and 20 are now; FreeBSD was taken for Linux, and equal GPUs were counted once.
 """
 

@@ -153,7 +153,7 @@ def test_old_forms_of_metadata(venv: Path) -> None:
     source = site.parent / "source"
     (source / "dev.egg-info").mkdir(parents=True)
     (source / "dev.egg-info" / "PKG-INFO").write_text("Name: dev\nVersion: 3.0\n")
-    (site / "dev.egg-link").write_text(f"{source}\n.")
+    (site / "zdev.egg-link").write_text(f"{source}\n.")
     egg = site / "egg-4.0.egg" / "EGG-INFO"
     egg.mkdir(parents=True)
     (egg / "PKG-INFO").write_text("Name: egg\nVersion: 4.0\n")
