@@ -29,6 +29,7 @@ SMI = re.compile(
 )
 """The head of nvidia-smi's table."""
 OF_WINDOWS = re.compile(r"\d{3}\.\d\d$")
+"""A driver of Windows: `566.36`."""
 SMI_GPU = re.compile(
     r"^\W{0,9}\|\s{1,9}\d{1,3}\s{1,9}(?P<gpu>\S.{0,60}?)\s{1,40}"
     r"(?:On|Off|WDDM|TCC|MCDM|N/A)\s{1,9}\|\s{1,9}[0-9A-Fa-f]{4,8}:"
