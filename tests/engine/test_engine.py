@@ -271,7 +271,7 @@ def test_uv_up_to_0_11_gives_no_hash_of_a_file_of_this_machine(tmp_path: Path, t
     with pytest.raises(Error, match="requirements-impossible"):
         resolve(uv(Recorded(answer)), tmp_path)
     with pytest.raises(Error, match="index-no-hash") as caught:
-        resolve(uv(Recorded(answer.replace("file://", "https://me:secret@w.example"))), tmp_path)
+        resolve(uv(Recorded(answer.replace("file://", "https://me:se@cret@w.example"))), tmp_path)
     assert caught.value.values == {"file": wheel.name, "url": "w.example"}
 
 
