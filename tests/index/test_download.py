@@ -77,6 +77,19 @@ def test_all_arrive_whole(
     assert max(heard) == (total, total)
 
 
+def test_what_is_there_does_not_count_for_what_comes(server: LocalIndex, tmp_path: Path) -> None:
+    there, *coming = asked = wheels(server)
+    totals: set[int] = set()
+
+    def progress(_code: str, /, *, total: int = 0, **_: object) -> None:
+        totals.add(total)
+
+    shutil.copy(server.folder / there.file, tmp_path)
+    download_all(index(server), asked, tmp_path, progress)
+
+    assert max(totals) == sum(wheel.size for wheel in coming)
+
+
 def test_what_is_there_is_not_asked_for_again(server: LocalIndex, tmp_path: Path) -> None:
     download_all(index(server), wheels(server), tmp_path, silent)
     server.behaviour.requests.clear()

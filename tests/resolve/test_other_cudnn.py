@@ -40,8 +40,10 @@ def newer(first: str, *needs: str, platform: str = synthetic.LINUX) -> dict[str,
     return row | {"needs": list(needs), "platform": platform}
 
 
-def judged(matrix: Matrix, *packages: Any, **machine: Any) -> list[dict[str, object]]:
-    facts = synthetic.facts("older 1.5", *packages, driver="12.8", **machine)
+def judged(
+    matrix: Matrix, *packages: Any, driver: str = "12.8", **machine: Any
+) -> list[dict[str, object]]:
+    facts = synthetic.facts("older 1.5", *packages, driver=driver, **machine)
     return without_cudnn(resolve(facts, PlanOptions(), matrix))
 
 
@@ -83,6 +85,11 @@ def test_a_cudnn_of_the_system_serves_as_well() -> None:
     library = {"name": "libcudnn.so.8", "path": "/usr/lib/libcudnn.so.8"}
 
     assert judged(older(), CUBLAS, CUDNN, libraries=[library]) == []
+
+
+def test_where_no_cudnn_is_and_none_comes_nobody_opens_another() -> None:
+    """The driver runs no set: nothing is planned."""
+    assert judged(older(), CUBLAS, driver="11.0") == []
 
 
 def test_who_finds_no_library_of_its_cuda_is_not_told() -> None:
