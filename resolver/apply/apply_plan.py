@@ -171,13 +171,14 @@ def _swap(
     tree = staged.tree
     coming = {wheel.name: wheel.version for wheel in staged.wheels}
     # A link to a folder of the environment may lead elsewhere: what counts is where it leads.
-    real = plain_paths(tree.files)
+    real = plain_paths((*tree.files, *tree.in_place))
     paths = files_to_remove(
         target,
         site,
         frozenset(plan.uninstall) | frozenset(coming),
         coming=frozenset(coming),
         incoming={real[path]: tree.hashes.get(path, "") for path in tree.files},
+        in_place=frozenset(real[path] for path in tree.in_place),
         whole=tree.infos,
     )
     check_path_lengths(real.values())

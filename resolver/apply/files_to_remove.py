@@ -38,15 +38,17 @@ def files_to_remove(
     *,
     coming: frozenset[str],
     incoming: Mapping[str, str],
+    in_place: frozenset[str],
     whole: Iterable[str],
 ) -> tuple[str, ...]:
     """Return the absolute paths of all files to set aside, sorted.
 
     `names` are the canonical names of the distributions to remove, with those that are `coming`
     again; `incoming` has the SHA-256 (or "") of every file that will be written by its path, as
-    `plain_paths` returns it; `whole` are the folders that must be empty before. What other
-    distributions own stays. In a venv a distribution without RECORD is removed all the same where
-    its files are known without it: it comes again, or has its files in the shared folder.
+    `plain_paths` returns it; `in_place` are the paths of those that need not be; `whole` are the
+    folders that must be empty before. What other distributions own stays. In a venv a distribution
+    without RECORD is removed all the same where its files are known without it: it comes again, or
+    has its files in the shared folder.
 
     Raises Error `installed-editable`, `installed-conda` or `no-record` where one of `names` cannot
     be removed file by file, `installed-outside` where one that does not come again is outside the
@@ -65,7 +67,7 @@ def files_to_remove(
             paths |= _files(site, installed, known=target.kind == "venv" and comes_again)
         elif installed.key not in coming:
             raise Error("installed-outside", name=installed.name, path=installed.metadata_path)
-    stays = owners.keys()
+    stays = owners.keys() | in_place
     for path, digest in incoming.items():
         if not site.inside(path):
             raise Error("path-outside", path=path)

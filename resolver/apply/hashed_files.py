@@ -1,4 +1,4 @@
-"""Large files that were hashed, so that the next environment need not hash them again.
+"""Large files that were hashed, so that neither this run nor the next hashes them again.
 
 uv links a file out of its cache into each environment: who writes into one of them writes into all,
 and uv does not look again. Whatever is done to a file, a link more or less included, changes its
@@ -10,6 +10,7 @@ nothing was done since; and that has to be asked before uv makes the next link. 
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import stat
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..errors import Error
-from ..utils.files import write
+from ..utils.files import file_digest, write
 from ..utils.json_reader import read_rows
 
 LARGE = 1 << 20
@@ -38,6 +39,26 @@ def identity(about: os.stat_result) -> Identity:
 def unchanged_files(kept: Path | None) -> dict[Identity, str]:
     """Return the SHA-256, in hexadecimal, of the files to which nothing was done since then."""
     return {tuple(seen[:-1]): digest for _, seen, digest in _rows(kept)}
+
+
+def has_content(path: str, size: int, sha256: str) -> bool:
+    """Return whether there is a file at `path`, no link, of this size and SHA-256 in hexadecimal.
+
+    It is read only where the size is the same, and a large one once as long as nothing is done to
+    it.
+    """
+    with contextlib.suppress(OSError):
+        about = os.lstat(path)
+        if stat.S_ISREG(about.st_mode) and about.st_size == size:
+            if size <= LARGE:
+                return file_digest(Path(path)) == sha256
+            return _digest(path, (*identity(about), about.st_ctime_ns)) == sha256
+    return False
+
+
+@functools.lru_cache(maxsize=2)
+def _digest(path: str, _: Identity) -> str:
+    return file_digest(Path(path))
 
 
 def remember(kept: Path | None, hashes: Mapping[str, str]) -> None:

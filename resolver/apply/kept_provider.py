@@ -1,18 +1,18 @@
-"""The CUDA provider that lies in the environment already: linked, not unpacked once more.
+"""The CUDA provider that lies in the environment already: it stays there, and is not unpacked.
 
 Another build of onnxruntime that was installed over the GPU build has no file of this name, and it
-is five sixths of the bytes: most of the time, and of the space, that the way back took.
+is five sixths of the bytes: most of the time, and of the space, that the way back took. It is not
+even renamed: in a layer over an image's that would copy it.
 """
 
 from __future__ import annotations
 
-import base64
 import copy
 import csv
 import os
 import shutil
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,9 +20,9 @@ from ..engine.choose import Engine
 from ..engine.common import Prefix, StagedFile
 from ..evidence.onnxruntime import PROVIDER
 from ..facts.target import Target
-from ..index.kept_wheels import link_or_copy
 from ..utils.files import file_digest
-from .staged_tree import long_path
+from .hashed_files import has_content
+from .staged_tree import StagedTree, is_provider, long_path, sha256_of
 from .state_folder import Site, join
 
 
@@ -36,14 +36,14 @@ class LeanWheel(NamedTuple):
     """Where that file lies in the environment."""
 
     def complete(self, tree: Path) -> None:
-        """Bring the provider to where an engine has installed the rest in `tree`.
+        """List the provider in the RECORD of what an engine has installed in `tree`.
 
-        pip writes the RECORD of the wheel, uv one of what it found in it. Raises OSError.
+        pip writes the RECORD of the wheel, uv one of what it found in it. An empty file stands for
+        the provider until `leave_in_place`. Raises OSError.
         """
         infos = tree.rglob(f"{self.staged.path.name.partition('-')[0]}-*.dist-info")
         for info in infos if self.row else ():
-            goal = Path(long_path(join(str(info.parent), os.path.normpath(self.row[0]))))
-            link_or_copy(Path(long_path(self.present)), goal)
+            Path(long_path(join(str(info.parent), os.path.normpath(self.row[0])))).touch()
             record = Path(long_path(str(info)), "RECORD")
             text = record.read_text("utf-8")
             if f"\n{self.row[0]}," not in f"\n{text}":
@@ -52,15 +52,33 @@ class LeanWheel(NamedTuple):
 
 def install_lean(
     staged: Sequence[StagedFile], target: Target, site: Site, into: Prefix, engine: Engine
-) -> None:
+) -> frozenset[str]:
     """Install `staged` into the prefix, but for the provider that the environment `site` has.
 
-    Raises OSError, and as `Engine.install`.
+    Returns the paths of what was left out so. Raises OSError, and as `Engine.install`.
     """
     lean = [lean_wheel(file, site, into.work / "lean") for file in staged]
     engine.install([each.staged for each in lean], target, into)
     for each in lean:
         each.complete(into.folder)
+    return frozenset(each.present for each in lean if each.row)
+
+
+def leave_in_place(tree: StagedTree, present: Collection[str]) -> StagedTree:
+    """Return `tree` without the files that stay where they are in the environment.
+
+    These are the paths `present`, and a provider that an engine has brought from its cache and that
+    is there byte for byte. Raises OSError.
+    """
+    stays = set(present)
+    for path, source in tree.files.items():
+        if path not in stays and is_provider(path):
+            about = os.lstat(source)
+            linked = os.path.lexists(path) and os.path.samestat(os.lstat(path), about)
+            if linked or has_content(path, about.st_size, tree.hashes[path]):
+                stays.add(path)
+    files = {path: source for path, source in tree.files.items() if path not in stays}
+    return tree._replace(files=files, in_place=frozenset(stays))
 
 
 def lean_wheel(file: StagedFile, site: Site, folder: Path) -> LeanWheel:
@@ -72,7 +90,7 @@ def lean_wheel(file: StagedFile, site: Site, folder: Path) -> LeanWheel:
     with zipfile.ZipFile(file.path) as whole:
         row = _row(whole)
         present = join(site.platlib, os.path.normpath("".join(row[:1])))
-        if not _is(present, row):
+        if not row or not has_content(present, int(row[2]), sha256_of(row[1])):
             return LeanWheel(file)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / file.path.name
@@ -92,15 +110,6 @@ def _row(wheel: zipfile.ZipFile) -> tuple[str, ...]:
     records = (name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))
     (record,) = (name for name in records if name.count("/") == 1)  # the others are vendored
     rows = map(tuple, csv.reader(wheel.read(record).decode(errors="replace").splitlines()))
-    return next((row for row in rows if row[2:] and PROVIDER.fullmatch(row[0])), ())
-
-
-def _is(path: str, row: tuple[str, ...]) -> bool:
-    """Return whether the file at `path`, no link, is the one of the `row` of a RECORD."""
-    try:
-        if not row or str(os.lstat(path).st_size) != row[2]:  # of 400 MB, which are read then
-            return False
-        packed = base64.urlsafe_b64encode(bytes.fromhex(file_digest(Path(path))))
-    except OSError:
-        return False
-    return row[1] == f"sha256={packed.decode().rstrip('=')}"
+    return next(
+        (row for row in rows if "".join(row[2:]).isdecimal() and PROVIDER.fullmatch(row[0])), ()
+    )

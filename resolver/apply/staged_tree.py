@@ -31,7 +31,7 @@ from ..plan.wheels import Wheel
 from ..utils.files import file_digest
 from ..versions import version as parsed
 from .environment_files import NAMESPACE, SHARED
-from .hashed_files import Identity, identity
+from .hashed_files import Identity, has_content, identity
 from .state_folder import Site, join
 
 _IN_PLACE = ("poetry", "pdm")
@@ -52,6 +52,8 @@ class StagedTree(NamedTuple):
     """The dist-info folder of each wheel, in their order."""
     requires: tuple[tuple[str, ...], ...]
     """The `Requires-Dist` lines of each wheel, in their order."""
+    in_place: frozenset[str] = frozenset()
+    """Paths of files of the wheels that are in the environment already, and stay as they are."""
 
 
 class _Row(NamedTuple):
@@ -117,20 +119,27 @@ def spoiled_wheels(
     with ThreadPoolExecutor() as pool:
         rows = [*pool.map(rows_of, wheels, places.infos)]
         shared = {row.digest for own in rows for row in own if row.path.endswith(NAMESPACE)}
-        rights = pool.map(lambda own: all(_are_right(own, unchanged, shared)), rows)
+        rights = pool.map(lambda own: all(_are_right(own, unchanged, shared, places)), rows)
     return tuple(wheel for wheel, right in zip(wheels, rights, strict=True) if not right)
 
 
 def _are_right(
-    rows: Iterable[_Row], unchanged: Mapping[Identity, str], shared: Collection[str]
+    rows: Iterable[_Row],
+    unchanged: Mapping[Identity, str],
+    shared: Collection[str],
+    places: _Places,
 ) -> Iterator[bool]:
     """Yield of each of the `rows` whether the file is what its hash says.
 
     The one that all wheels of NVIDIA have is that of the wheel that came last: one of the `shared`.
+    A CUDA provider that is in the environment already does not come.
     """
     for row in rows:
         if row.digest:
-            known = unchanged.get(identity(row.about)) or file_digest(Path(long_path(row.path)))
+            known, size = unchanged.get(identity(row.about)), row.about.st_size
+            if not known and is_provider(row.path):
+                known = row.digest * has_content(places.goal(row.path), size, row.digest)
+            known = known or file_digest(Path(long_path(row.path)))
             yield known in shared if row.path.endswith(NAMESPACE) else known == row.digest
 
 
@@ -152,10 +161,15 @@ def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
     for path in (
         join(at, name) for top in roots for at, _, names in os.walk(top) for name in names
     ):
-        if os.lstat(path).st_nlink > 1 and not PROVIDER.match(path.replace(os.sep, "/")):
+        if os.lstat(path).st_nlink > 1 and not is_provider(path):
             own = f"{path}.own"
             shutil.copy2(path, own)
             Path(own).replace(path)
+
+
+def is_provider(path: str) -> bool:
+    """Return whether the file is a CUDA provider of onnxruntime, by its name."""
+    return PROVIDER.match(path.replace(os.sep, "/")) is not None
 
 
 def _walk(tree: Path) -> tuple[list[str], list[str], list[str]]:
@@ -251,12 +265,17 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
             raise Error("install-failed", said=said) from error
         if not stat.S_ISREG(found.st_mode):
             raise Error("wheel-odd", file=wheel.file, member=path)
-        kind, _, packed = (about[0] if about else "").partition("=")
-        digest = ""
-        with contextlib.suppress(ValueError):
-            if kind == "sha256":
-                digest = base64.urlsafe_b64decode(f"{packed}=").hex()
+        digest = sha256_of("".join(about[:1]))
         yield _Row(where, found, digest, about[1] if len(about) > 1 else "")
+
+
+def sha256_of(column: str) -> str:
+    """Return the SHA-256 in hexadecimal of the hash in a RECORD, `sha256=…`; "" without one."""
+    kind, _, packed = column.partition("=")
+    with contextlib.suppress(ValueError):
+        if kind == "sha256":
+            return base64.urlsafe_b64decode(f"{packed}=").hex()
+    return ""
 
 
 def _text(info: str, name: str, errors: str) -> str:

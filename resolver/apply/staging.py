@@ -32,7 +32,7 @@ from ..utils.files import disk_error
 from ..utils.progress import Progress
 from .chosen_wheels import Confirm, choose_wheels
 from .hashed_files import unchanged_files
-from .kept_provider import install_lean
+from .kept_provider import install_lean, leave_in_place
 from .staged_tree import (
     StagedTree,
     long_path,
@@ -102,15 +102,17 @@ def stage_wheels(
                 path = folder / companion.file
                 path.write_bytes(companion.content)
                 staged.append(StagedFile(wheel=companion.wheel, path=path))
+        present: frozenset[str] = frozenset()
         if staged:
             progress("install", engine=engine.name, count=len(staged))
             with written_early(folder):
-                install_lean(staged, target, site, into, engine)
+                present = install_lean(staged, target, site, into, engine)
         if modules := [companion for companion in companions if not companion.has_data]:
             _unpack(modules, target, into, engine)
         remove_tree(into.work)
         every = (*fetched, *to_download, *(companion.wheel for companion in companions))
-        return StagedWheels(every, read_staged_tree(into.folder, site, every))
+        tree = read_staged_tree(into.folder, site, every)
+        return StagedWheels(every, leave_in_place(tree, present))
     except BaseException as error:
         remove_tree(into.folder)  # gigabytes that nobody goes on with
         if isinstance(error, BrokenPipeError):

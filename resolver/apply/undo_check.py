@@ -29,6 +29,7 @@ from .environment_files import (
     metadata_folders,
     recorded_files,
 )
+from .hashed_files import has_content
 from .journal import (
     Fingerprint,
     Record,
@@ -185,17 +186,8 @@ def _compare_created(
             found.stays.add(path)
         elif seen and here == seen[at]:
             continue
-        elif not _has(path, here, install.sizes[at], digest):
+        elif not has_content(path, install.sizes[at], digest):
             found.changed.add(path)
-
-
-def _has(path: str, here: Fingerprint, size: int, digest: str) -> bool:
-    """Return whether the file at `path` is the one of the wheel."""
-    if here[0] != "file" or here[1] != size or not digest:
-        return False
-    with contextlib.suppress(OSError):
-        return file_digest(Path(path)) == digest
-    return False
 
 
 def _compare_distributions(

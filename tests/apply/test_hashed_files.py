@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.hashed_files import LARGE, NAME, identity, remember, unchanged_files
+from ortgpu_fix.apply import hashed_files
+from ortgpu_fix.apply.hashed_files import (
+    LARGE,
+    NAME,
+    has_content,
+    identity,
+    remember,
+    unchanged_files,
+)
+from ortgpu_fix.utils.files import file_digest
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="all are hashed there")
 CONTENT = b"x" * (LARGE + 1)
@@ -185,3 +194,41 @@ def test_where_nothing_can_be_kept_nothing_is_known(files: Files) -> None:
     files.kept.parent.write_text("no folder")
     files.remember()
     assert files.known == []
+
+
+@pytest.mark.parametrize("size", [LARGE, LARGE + 1])
+def test_a_large_file_is_read_once_until_something_is_done_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    read: list[Path] = []
+
+    def digest(path: Path) -> str:
+        read.append(path)
+        return file_digest(path)
+
+    monkeypatch.setattr(hashed_files, "file_digest", digest)
+    path = tmp_path / "a.so"
+    path.write_bytes(b"x" * size)
+    told = hashlib.sha256(b"x" * size).hexdigest()
+
+    assert has_content(str(path), size, told)
+    assert has_content(str(path), size, told)
+    assert not has_content(str(path), size, "0" * 64)
+    assert not has_content(str(path), size - 1, told)
+    assert len(read) == (1 if size > LARGE else 3)
+    before = path.stat()
+    path.write_bytes(b"y" * size)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert not has_content(str(path), size, told)
+
+
+def test_nothing_and_a_link_have_no_content(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * len("target"))
+    (tmp_path / "link").symlink_to("target")
+    (tmp_path / "target").write_bytes(path.read_bytes())
+    told = file_digest(path)
+
+    assert has_content(str(path), 6, told)
+    assert not has_content(str(tmp_path / "link"), 6, told)
+    assert not has_content(str(tmp_path / "none"), 6, told)

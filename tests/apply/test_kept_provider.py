@@ -1,19 +1,20 @@
-"""The CUDA provider that is still in the environment is linked, not unpacked once more."""
+"""The CUDA provider that is still in the environment stays there, and is not unpacked."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from stand import GOOD, PIP, Kind, Stand
 
-from ortgpu_fix.apply import kept_provider
-from ortgpu_fix.apply.kept_provider import LeanWheel, install_lean, lean_wheel
-from ortgpu_fix.apply.staged_tree import read_staged_tree
+from ortgpu_fix.apply import hashed_files
+from ortgpu_fix.apply.kept_provider import LeanWheel, install_lean, lean_wheel, leave_in_place
+from ortgpu_fix.apply.staged_tree import StagedTree, read_staged_tree
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix, StagedFile
@@ -77,7 +78,7 @@ def test_where_it_is_gone_or_another_the_wheel_stays_whole(
         read.append(path)
         return file_digest(path)
 
-    monkeypatch.setattr(kept_provider, "file_digest", digest)
+    monkeypatch.setattr(hashed_files, "file_digest", digest)
     whole = staged(tmp_path / "wheels", provider=BYTES)
 
     assert lean_wheel(whole, site_with(tmp_path / "s", there), tmp_path) == LeanWheel(whole)
@@ -135,7 +136,7 @@ def test_odd_rows_are_passed_over(tmp_path: Path, lines: bytes) -> None:
 
 @pytest.mark.parametrize("before", ["a.py,,\n", ""])
 @pytest.mark.parametrize("listed", [True, False])
-def test_the_file_is_another_name_of_the_one_there_and_listed_once(
+def test_an_empty_file_stands_for_the_one_there_and_is_listed_once(
     tmp_path: Path, before: str, *, listed: bool
 ) -> None:
     """pip copies the wheel's RECORD, and uv writes one of what it found in the wheel."""
@@ -151,7 +152,7 @@ def test_the_file_is_another_name_of_the_one_there_and_listed_once(
 
     found.complete(tmp_path / "tree")
 
-    assert (info.parent / NAME).samefile(tmp_path / "site" / NAME)
+    assert not (info.parent / NAME).read_bytes()
     assert (info / "RECORD").read_text() == f"{before}{row}\n"
     assert not list(other.iterdir())
 
@@ -182,10 +183,10 @@ def test_an_engine_gets_the_lean_wheel_and_the_others_as_they_are(tmp_path: Path
     into = Prefix(tmp_path / "tree", tmp_path / "work", tmp_path / "lock")
     engine = Unpacking()
 
-    install_lean([whole, other], cast("Any", None), site, into, cast("Engine", engine))
+    present = install_lean([whole, other], cast("Any", None), site, into, cast("Engine", engine))
 
     assert engine.paths == [tmp_path / "work" / "lean" / whole.path.name, path]
-    assert (into.folder / "lib" / NAME).samefile(tmp_path / "site" / NAME)
+    assert present == {str(tmp_path / "site" / NAME)}
 
 
 @pytest.mark.slow
@@ -206,10 +207,78 @@ def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str) -> None:
     )
     into = Prefix(tmp_path / "tree", tmp_path / "work", tmp_path / "lock")
 
-    install_lean([whole], target, site, into, engine)
+    present = install_lean([whole], target, site, into, engine)
 
-    tree = read_staged_tree(into.folder, site, [whole.wheel])
+    tree = leave_in_place(read_staged_tree(into.folder, site, [whole.wheel]), present)
     provider = str(venv.site.resolve() / NAME)
-    assert Path(tree.files[provider]).samefile(provider)
+    assert tree.in_place == {provider}
     assert tree.hashes[provider] == hashlib.sha256(BYTES).hexdigest()
     assert {Path(path).name for path in tree.files} >= {"__init__.py", "onnxruntime_test"}
+
+
+def staged_tree(folder: Path, name: str) -> tuple[StagedTree, Path, Path]:
+    """Return a tree of one file, where that lies, and where it belongs."""
+    source, there = folder / "tree" / name, folder / "site" / name
+    source.parent.mkdir(parents=True)
+    there.parent.mkdir(parents=True)
+    source.write_bytes(BYTES)
+    hashes = {str(there): hashlib.sha256(BYTES).hexdigest()}
+    return StagedTree({str(there): str(source)}, hashes, (), (), ()), source, there
+
+
+@pytest.mark.parametrize("how", ["copied", "linked"])
+def test_what_an_engine_has_brought_and_is_there_is_left_there(tmp_path: Path, how: str) -> None:
+    tree, source, there = staged_tree(tmp_path, NAME)
+    if how == "copied":
+        there.write_bytes(BYTES)
+    else:  # nobody reads it then
+        source.write_bytes(b"another")
+        there.hardlink_to(source)
+
+    left = leave_in_place(tree, ())
+
+    assert left == tree._replace(files={}, in_place=frozenset({str(there)}))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [(NAME, None), (NAME, BYTES[::-1]), (NAME, b"another"), ("onnxruntime/__init__.py", BYTES)],
+)
+def test_another_file_comes(tmp_path: Path, name: str, content: bytes | None) -> None:
+    tree, _, there = staged_tree(tmp_path, name)
+    if content is not None:
+        there.write_bytes(content)
+
+    assert leave_in_place(tree, ()) == tree
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a right there")
+def test_in_the_place_of_a_link_comes_the_file(tmp_path: Path) -> None:
+    """It may lead into a cache that is cleaned tomorrow."""
+    tree, source, there = staged_tree(tmp_path, NAME)
+    there.symlink_to(source)
+
+    assert leave_in_place(tree, ()) == tree
+
+
+@pytest.mark.parametrize("kind", ["uv", PIP])
+def test_after_another_build_it_is_not_touched(
+    stand_of: Callable[[Kind], Stand], kind: Kind
+) -> None:
+    """In an image's layer to rename it would be to copy it; and undo has nothing to put back."""
+    stand = stand_of(kind)
+    stand.have(GOOD)
+    stand.have("onnxruntime 1.22.1")
+    provider = stand.venv.site / NAME
+    before = provider.lstat()
+
+    stand.apply(stand.plan(GOOD, uninstall=("onnxruntime",)))
+
+    build = stand.venv.target().build
+    assert build is not None
+    assert (build.distribution, build.intact) == ("onnxruntime-gpu", True)
+    after = provider.lstat()
+    assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
+    stand.undo()
+    assert stand.unchanged()
+    assert provider.lstat().st_ctime_ns == before.st_ctime_ns

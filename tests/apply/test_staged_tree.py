@@ -342,6 +342,28 @@ def test_what_is_known_to_be_unchanged_is_not_read(
     assert [wheel.name for wheel in found] == spoiled
 
 
+@pytest.mark.parametrize(
+    ("name", "there", "spoiled"),
+    [
+        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "x", []),
+        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "y", ["a"]),
+        ("onnxruntime/capi/libonnxruntime.so", "x", ["a"]),
+    ],
+)
+def test_what_a_cache_has_of_a_provider_that_stays_does_not_matter(
+    tree: Tree, name: str, there: str, spoiled: list[str]
+) -> None:
+    tree.add("a", name)
+    (tree.folder / VENV / name).write_text("y")
+    goal = tree.environment / VENV / name
+    goal.parent.mkdir(parents=True)
+    goal.write_text(there)
+
+    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {})
+
+    assert [wheel.name for wheel in found] == spoiled
+
+
 def test_a_hash_with_padding_is_one_as_well(tree: Tree) -> None:
     tree.add("a", "a.py")
     record = tree.folder / VENV / "a-1.0.dist-info" / "RECORD"

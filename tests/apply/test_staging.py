@@ -15,7 +15,8 @@ from typing import Any, cast
 import pytest
 
 from ortgpu_fix.apply import staging
-from ortgpu_fix.apply.staging import written_early
+from ortgpu_fix.apply.staged_tree import StagedTree
+from ortgpu_fix.apply.staging import StagedWheels, written_early
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix, StagedFile
@@ -27,6 +28,7 @@ from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.progress import silent
 from support.local_index import make_wheel
 
+EMPTY = StagedTree({}, {}, (), (), ())
 MIRROR = "https://t.example/whl/cu128"
 
 
@@ -264,7 +266,7 @@ def test_files_of_their_own_are_for_tools_that_write_into_them(
     monkeypatch.setattr(staging, "choose_wheels", lambda *_: ((), {}))
     monkeypatch.setattr(staging, "_fetch", lambda *_: ())
     monkeypatch.setattr(staging, "own_shared_files", lambda *told: made.append(told))
-    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: None)
+    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: EMPTY)
 
     staging.stage_wheels(
         cast("Any", None),
@@ -282,18 +284,23 @@ def test_what_was_downloaded_is_installed_into_the_prefix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[object, ...]] = []
+
+    def install(*given: object) -> frozenset[str]:
+        told.append(given)
+        return frozenset({"/there"})
+
     site = SimpleNamespace(stage=tmp_path / "stage", engine_lock=tmp_path / "lock")
     path = make_wheel(tmp_path, "a", "1")
     row = wheel("a")._replace(file=path.name)
     monkeypatch.setattr(Site, "of", lambda _: site)
     monkeypatch.setattr(staging, "choose_wheels", lambda *_: ([row], {}))
     monkeypatch.setattr(staging, "download_all", lambda *_: (path,))
-    monkeypatch.setattr(staging, "install_lean", lambda *given: told.append(given))
-    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: None)
+    monkeypatch.setattr(staging, "install_lean", install)
+    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: EMPTY)
     target: Any = SimpleNamespace(installed=[])
     engine: Any = SimpleNamespace(name="pip 25", fetch=lambda *_: False)
 
-    staging.stage_wheels(
+    done = staging.stage_wheels(
         cast("Any", None),
         target,
         index=Index(IndexConfig()),
@@ -302,5 +309,6 @@ def test_what_was_downloaded_is_installed_into_the_prefix(
         confirm=lambda _: None,
     )
 
+    assert done == StagedWheels((row,), EMPTY._replace(in_place=frozenset({"/there"})))
     into = Prefix(site.stage / "tree", site.stage / "engine", site.engine_lock)
     assert told == [([StagedFile(wheel=row, path=path)], target, site, into, engine)]
