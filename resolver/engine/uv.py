@@ -17,10 +17,8 @@ from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import tags_of
 from ..index.config import IndexConfig, require_secure
-from ..index.folder import local_path
 from ..index.pinning import wheel_target_of
 from ..plan.wheels import PYPI, Pinned, Wheel
-from ..utils.files import file_digest
 from ..utils.process import install_environment, own_environment
 from ..utils.progress import Progress
 from .common import (
@@ -129,9 +127,7 @@ class Uv(EngineBase):
             self._environment(sources),
             requires,
             "uv-answer-unreadable",
-            lambda text: map(
-                _hashed, parse_uv_output(text, Path.cwd(), tags, installed or {}, markers)
-            ),
+            lambda text: parse_uv_output(text, Path.cwd(), tags, installed or {}, markers),
         )
 
     def fetch(
@@ -206,13 +202,6 @@ class Uv(EngineBase):
             "UV_EXCLUDE_NEWER": sources.exclude_newer,
         }
         return {name: value for name, value in configured.items() if value is not None}
-
-
-def _hashed(pinned: Pinned) -> Pinned:
-    """Return `pinned` with the hash of a file of this machine where uv gave none."""
-    if pinned.wheel.sha256:
-        return pinned
-    return pinned._replace(wheel=pinned.wheel._replace(sha256=file_digest(local_path(pinned.url))))
 
 
 def _may_cache(environ: Mapping[str, str]) -> bool:

@@ -10,10 +10,10 @@ from urllib.parse import unquote, urlsplit
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from ..errors import Error
 from ..facts.markers import marker_holds
 from ..facts.model import Facts
 from ..facts.wheel_tags import libc_tag
+from ..index.folder import sha256_at
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.foreign_text import plain_name
 from ..utils.toml import tomllib
@@ -34,7 +34,7 @@ def parse_uv_output(
     Paths in it are relative to `folder`. Left out are releases required by URL, those `installed`
     in the same version, and those that `markers` exclude. Raises ValueError, KeyError or TypeError
     where the text has another shape, or a release has no wheel that fits, and Error `index-no-hash`
-    where an index gives no SHA-256.
+    where an index gives no SHA-256; and OSError.
     """
     ranks = {tag: rank for rank, tag in enumerate(fitting)}
     for package in cast("list[dict[str, object]]", tomllib.loads(text).get("packages", [])):
@@ -61,19 +61,17 @@ def parse_uv_output(
 def _pinned(name: str, version: str, row: Mapping[str, object], url: str, file: str) -> Pinned:
     """Return a wheel of uv's list: `{url = "…", size = 1024, hashes = {sha256 = "…"}}`.
 
-    Up to 0.11 uv gives no hash of a file of this machine, `hashes = {}`: it is "" then.
+    Up to 0.11 uv gives no hash of a file of this machine, `hashes = {}`.
     """
     size = row.get("size", 0)
-    digest = cast("dict[str, str]", row["hashes"]).get("sha256", "")
-    if not digest and not url.startswith("file:"):
-        raise Error("index-no-hash", file=file, url=urlsplit(url).netloc.rpartition("@")[2])
+    told = cast("dict[str, str]", row["hashes"]).get("sha256")
     wheel = Wheel(
         name=name,
         version=version,
         index_url=PYPI,
         file=file,
         size=size if isinstance(size, int) else 0,
-        sha256=digest,
+        sha256=sha256_at(url, told, file=file, page=url.rpartition("/")[0]),
     )
     return Pinned(wheel=wheel, url=url)
 

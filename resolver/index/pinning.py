@@ -16,9 +16,8 @@ from ..errors import Error
 from ..facts.target import Target
 from ..facts.wheel_tags import tags_on
 from ..plan.wheels import Wheel, wheel_on
-from ..utils.files import file_digest
 from .client import Index
-from .folder import local_path
+from .folder import sha256_at
 from .page import IndexFile
 from .wheel_choice import WheelTarget, find_exact, find_newest
 
@@ -101,10 +100,6 @@ def files_in_folder(folder: Path) -> list[IndexFile]:
 
 
 def _as_wheel(file: IndexFile, wheel: Wheel, index: Index, page: str) -> Wheel:
-    digest = file.sha256
-    if digest is None and file.url.startswith("file:"):  # a folder of this machine
-        digest = file_digest(local_path(file.url))
-    if digest is None:
-        raise Error("index-no-hash", file=file.name, url=page)
+    digest = sha256_at(file.url, file.sha256, file=file.name, page=page)
     size = file.size or index.size(file.url)
     return wheel._replace(file=file.name, size=size, sha256=digest)

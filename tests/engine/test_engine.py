@@ -272,7 +272,8 @@ def test_uv_up_to_0_11_gives_no_hash_of_a_file_of_this_machine(tmp_path: Path, t
         resolve(uv(Recorded(answer)), tmp_path)
     with pytest.raises(Error, match="index-no-hash") as caught:
         resolve(uv(Recorded(answer.replace("file://", "https://me:se@cret@w.example"))), tmp_path)
-    assert caught.value.values == {"file": wheel.name, "url": "w.example"}
+    page = wheel.parent.as_uri().replace("file://", "https://w.example")
+    assert caught.value.values == {"file": wheel.name, "url": page}
 
 
 def reporting(**archive: Any) -> Callable[[Sequence[str]], str]:
