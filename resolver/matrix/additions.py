@@ -7,10 +7,10 @@ the shipped matrix knows by itself is not taken from it.
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import functools
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, cast
 
@@ -45,7 +45,7 @@ def _readers() -> Mapping[str, Mapping[str, Callable[[Any], object]]]:
 
 def _is_day(text: str) -> bool:
     with contextlib.suppress(ValueError):
-        return dt.date.fromisoformat(text).isoformat() == text
+        return time.strftime("%Y-%m-%d", time.strptime(text, "%Y-%m-%d")) == text
     return False
 
 

@@ -36,7 +36,7 @@ _KINDS: Mapping[type, str] = {str: "a text", int: "a whole number", bool: "true 
 
 
 def _matches(expression: str) -> Callable[[str], object]:
-    return re.compile(expression, re.ASCII).fullmatch
+    return lambda text: re.fullmatch(expression, text, re.ASCII)
 
 
 def _is_printable(text: str) -> bool:
