@@ -72,19 +72,22 @@ class ToldMachine(NamedTuple):
 def is_another(machine: ToldMachine, here: Facts) -> bool:
     """Tell whether a text's machine differs from `here` in a fact that it tells of."""
     told, unknown = machine.facts, machine.unknown
-    release = told.driver and told.driver.version
     differs = {
         "system": told.platform.key != here.platform.key,
-        "driver": _driver_key(told.driver, release) != _driver_key(here.driver, release),
+        "driver": not _is_of(told.driver, here.driver),
         "gpus": [gpu.compute_capability for gpu in told.gpus or ()]
         != [gpu.compute_capability for gpu in here.gpus or ()],
     }
     return any(different for fact, different in differs.items() if fact not in unknown)
 
 
-def _driver_key(driver: Driver | None, release: str | None) -> str | None:
-    """Return the release of a driver, or its CUDA where a text tells no `release`."""
-    return driver and (driver.version if release else driver.cuda)
+def _is_of(told: Driver | None, here: Driver | None) -> bool:
+    """Tell whether a driver is the one that a text tells: its release, branch, or CUDA alone."""
+    if told is None or here is None:
+        return told is here
+    if told.version is None:
+        return told.cuda == here.cuda
+    return here.version is not None and f"{here.version}.".startswith(f"{told.version}.")
 
 
 class _Choice:

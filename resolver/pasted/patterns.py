@@ -63,13 +63,19 @@ GPU_WORDS = re.compile(
 )
 """The product in what `NAMED_GPU` finds."""
 
+_DRIVER_WORD = "(?:driver|驱动|驅動|драйвер|ドライバ|드라이버|treiber)"
 _RELEASE = r"(\d{3}\.\d{2,3}(?:\.\d{1,2})?)(?![\d.]*\d)"
 DRIVER_LINE = re.compile(rf"(?i)^Nvidia driver version: {_RELEASE}")
 DRIVER = re.compile(
-    rf"(?i)(?:driver|驱动|驅動|драйвер|ドライバ|드라이버|treiber)[^\d\n]{{0,40}}?{_RELEASE}"
+    rf"(?i){_DRIVER_WORD}[^\d\n]{{0,40}}?{_RELEASE}"
     rf"|NVRM version:[^\n]{{0,60}}Kernel Module(?: for \w+)?\s{{1,4}}{_RELEASE}"
     r"|\bNVIDIA (\d{3}\.\d{2,3}\.\d{2})(?![\d.]*\d)|\b(\d{3}\.\d{2})-(?:desktop|notebook)-win\d"
 )
+BRANCH = re.compile(
+    rf"(?i)(?<!runs on ){_DRIVER_WORD}s?(?: (?:version|release))?(?: is|:| ?={{1,2}})?[ -]{{0,2}}"
+    r"\bR?(3[4-9][05]|[456][1-9][05])(?:\.x{1,3})?(?![\w%+]|[.-]\w)(?! ?(?:[kmg]i?b|ms|fps)\b)"
+)
+"""A driver of which a person tells the branch alone: `driver 580`, `drivers R570`, `565.x`."""
 SMI_CUDA = re.compile(
     r"(?i)nvidia-smi[^\n\d]{0,40}?\bCUDA(?: UMD)?(?: version)?\W{0,6}(\d{2}\.\d)(?![.\d])"
     r"|\bCUDA(?: UMD)?(?: version)?[^\n\d]{0,25}nvidia-smi[^\n\d]{0,12}?(\d{2}\.\d)(?![.\d])"

@@ -23,8 +23,8 @@ MOST_LOOKED_AT = 10_000
 first megabytes, and tells nothing in them."""
 NEAR = 3
 """How many lines of something else a list of packages may have between its lines."""
-PRINTED, WRITTEN, PATH = 2, 1, 0
-"""How sure it is: a program printed it, a person wrote it, a path shows it."""
+PRINTED, WRITTEN, PART = 2, 1, 0
+"""How sure it is: a program printed it, a person wrote it, a path or a short form shows a part."""
 
 
 class Seen(NamedTuple):
@@ -171,6 +171,9 @@ class MachineReader:
         found = p.RELEASE_FIRST.search(bare) or p.DRIVER.search(bare)
         if found and not advice(bare, found.start(), found.end()):
             self._add("driver", next(filter(None, found.groups())), WRITTEN)
+        branch = p.BRANCH.search(bare)
+        if branch and not advice(bare, branch.start(), branch.end()):
+            self._add("driver", branch[1], PART)
         windows = p.WDDM.search(line)
         if windows:
             self._add("driver", f"{windows[1]}{windows[2]}.{windows[3]}", WRITTEN)
@@ -191,7 +194,7 @@ class MachineReader:
             self._add("python", answer[1], WRITTEN)
         path = p.PYTHON_PATH.search(line)
         if path:
-            self._add("python", f"{path[1]}.{path[2]}", PATH)
+            self._add("python", f"{path[1]}.{path[2]}", PART)
 
     def _packages(self, line: str, bare: str) -> None:
         if p.TABLE.search(bare):

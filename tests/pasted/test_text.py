@@ -294,6 +294,16 @@ def test_a_cuda_alone_is_held_against_that_of_the_driver_here(text: str, *, othe
     assert is_another(machine(text), facts_json.from_json(document)) == other
 
 
+@pytest.mark.parametrize(
+    ("text", "other"), [("driver 535", False), ("driver 530", True), ("my driver 535.10", True)]
+)
+def test_a_branch_is_held_against_the_release_here(text: str, *, other: bool) -> None:
+    document = synthetic.document(gpus=None)
+    document["driver"] = {"version": "535.104.12", "cuda": "12.2"}
+
+    assert is_another(machine(text), facts_json.from_json(document)) == other
+
+
 def test_a_cuda_alone_is_another_machine_s_where_no_driver_is_here() -> None:
     document = synthetic.document(gpus=None)
     document["driver"] = None
