@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
-from ..facts.model import GPU_BUILD, TEXT, Driver, Facts
+from ..facts.model import GPU_BUILD, OTHER_PACKAGES, PACKAGE_FILES, TEXT, Driver, Facts
 from ..matrix.torch import TORCH
 from ..plan.model import Plan
 from ..plan.reasons import Finding, Reason, reason
@@ -29,6 +29,10 @@ LIBRARIES = frozenset({"libraries", "cudnn", "zlib", "msvc"})
 WINDOWS_ONLY = frozenset({"zlib", "msvc"})
 NO_WHEEL = frozenset({"no-wheel-python", "no-wheel-platform", "glibc-too-old", "musl", "jetson"})
 """Why the index has no wheel of a release for this Python and system."""
+MISSING = frozenset(
+    {"gpu-build-missing", "library-missing", "requirement-missing", "tensorrt-missing"}
+)
+"""Findings of what is not there: no text that lists no packages tells that."""
 IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "here-in-place"}
 """What is said of an environment that was looked at, and has no such failure."""
 
@@ -98,6 +102,8 @@ def _elsewhere(explanation: Explanation, row: Failure, facts: Facts) -> Here | N
     if row.about == "platform":  # facts are of Linux and of Windows alone
         return Here("not-so", why=reason("here-system", system=facts.platform.system.title()))
     if row.about == "torch" and facts.package(TORCH) is None:
+        if OTHER_PACKAGES in facts.sources:
+            return Here("unseen", why=reason("here-no-list"))
         return Here("not-so", why=reason("here-without", name=TORCH))
     if row.glibc and _of_libc(row.glibc, facts).state == "confirmed":  # older: it is not seen there
         return _of_libc(row.glibc, facts)._replace(state="not-so")
@@ -119,6 +125,10 @@ def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: 
     if user is not None and user.cudnn not in {None, *_cudnn_majors(plan)}:
         values = {"name": user.name, "version": user.version, "cudnn": str(user.cudnn)}
         return Here("confirmed", why=reason(OTHERS_CUDNN, **values))
+    if shown and OTHER_PACKAGES in facts.sources:
+        shown = tuple(each for each in shown if each.code not in MISSING)
+        if not shown:
+            return Here("unseen", why=reason("here-no-list"))
     if shown:
         return Here("confirmed", findings=shown)
     if known:
@@ -163,16 +173,17 @@ def _on_search_path(facts: Facts) -> str | None:
 def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
     """Return what is there instead of a failure that was looked for and not found."""
     build = facts.onnxruntime
+    seen = PACKAGE_FILES not in facts.sources
     if build is not None and (build.distribution != GPU_BUILD or not build.intact):
         build = None
     if row.about == "driver" and facts.driver is not None and not facts.driver.error:
         return _driver_here(facts.driver, facts.sources.get("driver", ""))
     if row.code in IN_PLACE and facts.python.executable is not None:
         return reason(IN_PLACE[row.code])
-    if row.about in {"build", "native", "system"} and build is not None:
+    if seen and row.about in {"build", "native", "system"} and build is not None:
         return reason("here-build", version=build.version or "?", cuda=build.cuda or "?")
     looked_for = plan.verdict != "impossible"  # they are those of the release that is chosen
-    if row.about in LIBRARIES and build is not None and looked_for:
+    if seen and row.about in LIBRARIES and build is not None and looked_for:
         return reason("here-libraries", version=build.version or "?")
     package = facts.package(row.about) if row.about in {"numpy", TORCH} else None
     known = not any(each.code == "torch-unknown" for each in plan.findings)
@@ -182,7 +193,8 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
         return reason("here-package", name=package.name, version=package.version)
     if row.about == "gpu-code" and facts.gpus and build is not None:
         return reason("here-gpu-code", version=build.version or "?")
-    return reason("here-healthy") if plan.verdict == "healthy" and not plan.outside else None
+    healthy = seen and plan.verdict == "healthy" and not plan.outside
+    return reason("here-healthy") if healthy else None
 
 
 def _driver_here(driver: Driver, source: str) -> Reason | None:
@@ -201,7 +213,7 @@ def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:
         return reason("here-no-gpu-build")
     if row.about in LIBRARIES and plan.verdict == "impossible":
         return reason("here-nothing-works")
-    return reason("here-only-there")
+    return reason("here-no-files" if PACKAGE_FILES in facts.sources else "here-only-there")
 
 
 def _of_release(releases: SpecifierSet, facts: Facts) -> Here:

@@ -234,6 +234,12 @@ class Facts(NamedTuple):
 
 TEXT = "text, line"
 """How the value of `sources` begins for a fact that a pasted text tells."""
+PACKAGE_FILES = "packages.files"
+"""The key of `sources` that is there where nobody looked: that the files of the packages are there,
+and no others, is assumed."""
+OTHER_PACKAGES = "packages.others"
+"""The key of `sources` that is there where nothing lists what is installed: that there are no other
+packages than those named is assumed."""
 EXPECTED_PLATFORM = "platform.expected"
 """The key of `sources` that says which system the driver's release, or a GPU, is of: `windows`,
 `linux`, `linux-aarch64`."""

@@ -16,7 +16,16 @@ from packaging.utils import canonicalize_version
 
 from ..facts.document import from_json
 from ..facts.gpu_names import gpus_like, has_arm_processor, product_name
-from ..facts.model import CPU_BUILD, GPU_BUILD, TEXT, Driver, Facts, Gpu
+from ..facts.model import (
+    CPU_BUILD,
+    GPU_BUILD,
+    OTHER_PACKAGES,
+    PACKAGE_FILES,
+    TEXT,
+    Driver,
+    Facts,
+    Gpu,
+)
 from .reader import PRINTED, MachineReader, Seen
 
 NEEDED = ("system", "driver", "gpus", "python")
@@ -25,6 +34,8 @@ SHOWN = 8
 """How many packages are told of in a line."""
 SOURCE = f"{TEXT} {{line}}"
 ASSUMED = "assumed"
+LIST = 6
+"""From how many packages on it is a list of what is installed, not what somebody asked for."""
 """The sources of a fact that the text tells, and of one that it does not."""
 _CUT = re.compile(r"\.\.\.$|…$")
 
@@ -143,8 +154,11 @@ def told_machine(reader: MachineReader, gpus: Mapping[str, Any], python: str) ->
     known = {each.fact: SOURCE.format(line=each.line) for each in told}
     sources = {fact: known.get(fact, ASSUMED) for fact in ("driver", "gpus", "python")}
     sources["platform"] = known.get("system", ASSUMED)
+    sources[PACKAGE_FILES] = ASSUMED
     if "packages" in known:
         sources["packages"] = known["packages"]
+    if sum(each.weight == PRINTED for each in choice.by_fact["package"]) < LIST:
+        sources[OTHER_PACKAGES] = ASSUMED
     document = {
         "schema": 1,
         "platform": platform,

@@ -33,6 +33,7 @@ WHOLE = (
     "flatbuffers 25.0",
 )
 BUILD = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8"}
+NO_LIST, NO_FILES = reason("here-no-list"), reason("here-no-files")
 OLD_NUMPY = "first/numpy-too-old--onnxruntime4raspberrypi-1"
 TENSORRT = (
     "onnxruntime 1.22.0\n"
@@ -239,6 +240,38 @@ def test_a_general_text_is_confirmed_by_whatever_is_wrong() -> None:
     assert here.state == "confirmed"
     assert {"cpu-build-installed", "gpu-build-missing"} <= set(codes(here))
     assert mends == Mending(reason("mend-here"), ("--apply",))
+
+
+@pytest.mark.parametrize(
+    ("log", "packages", "key", "here"),
+    [
+        ("cudnn-9-missing", WHOLE[:2], "packages.others", Here("unseen", (), NO_LIST)),
+        ("torch-cuda-differs", WHOLE, "packages.others", Here("unseen", (), NO_LIST)),
+        ("cpu-build-in-use", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
+        ("cudnn-9-missing", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
+        ("environment-moved", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
+    ],
+)
+def test_what_a_text_does_not_show_is_neither_confirmed_nor_denied(
+    log: str, packages: tuple[str, ...], key: str, here: Here
+) -> None:
+    """It need not list what is installed, and shows no files."""
+    known, _ = seen(recorded(log), *packages, onnxruntime=BUILD)
+
+    assert seen(recorded(log), *packages, onnxruntime=BUILD, sources={key: "assumed"})[0] == here
+    assert known.state != "unseen"
+
+
+def test_what_a_text_names_confirms_without_a_list() -> None:
+    """The CPU build that it names is there, whatever else is."""
+    packages = ("onnxruntime 1.26.0", *WHOLE[1:])
+    log = recorded("cuda-provider-not-created")
+
+    here, _ = seen(log, *packages, sources={"packages.others": "assumed"})
+
+    assert here.state == "confirmed"
+    assert "cpu-build-installed" in codes(here)
+    assert "gpu-build-missing" not in codes(here)
 
 
 def test_what_is_no_fault_confirms_no_general_text() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import load_table
+from ortgpu_fix.facts.model import OTHER_PACKAGES
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.pasted import reader as reading
 from ortgpu_fix.pasted.machine import ToldMachine, is_another, told_machine
@@ -358,7 +359,18 @@ def test_the_source_of_each_fact_is_its_line() -> None:
         "gpus": "text, line 3",
         "python": "text, line 4",
         "packages": "text, line 5",
+        "packages.files": "assumed",
+        "packages.others": "assumed",
     }
+
+
+@pytest.mark.parametrize(("count", "listed"), [(5, False), (6, True)])
+def test_some_packages_are_no_list_of_what_is_installed(count: int, *, listed: bool) -> None:
+    rows = "".join(f"package-{name}==1.0\n" for name in "abcdef"[:count])
+
+    found = machine(f"{rows}torch 2.4.1 is there\n")
+
+    assert (OTHER_PACKAGES not in found.facts.sources) is listed
 
 
 def test_what_is_taken_first_and_what_not_are_told_apart() -> None:

@@ -22,6 +22,10 @@ from ortgpu_fix.pasted.machine import ToldMachine, is_another, told_machine
 from ortgpu_fix.pasted.reader import MachineReader
 from ortgpu_fix.utils.process import install_environment
 
+CPU_ALONE = (
+    "UserWarning: Specified provider 'CUDAExecutionProvider' is not in available provider names."
+    "Available providers: 'AzureExecutionProvider, CPUExecutionProvider'"
+)
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 LOG = (
@@ -154,6 +158,46 @@ def test_where_nothing_can_work_nothing_is_promised(run: Run) -> None:
     document = json.loads(run("explain", "--text-only", "--json", text_in=old).stdout)
 
     assert document["mending"]["command"] is None
+
+
+def test_the_owner_of_another_machine_is_told_no_flags(run: Run) -> None:
+    """A log from another machine is what it is."""
+    old = ISSUE.replace("535.104.12", "390.157").replace("12.2", "9.1")
+
+    there = json.loads(run("explain", "--text-only", "--json", text_in=old).stdout)["mending"]
+    driver = ("--driver", "390.157", "--gpu", "3.0", "--json")
+    here = json.loads(run("explain", *driver, text_in=LOG).stdout)["mending"]
+
+    assert there["code"] == "mend-owner-there"
+    assert "--text-only" not in there["text"]
+    assert here["code"] == "mend-owner"
+
+
+def test_a_text_whose_packages_look_right_is_no_proof_that_they_are(run: Run) -> None:
+    """The folder may hold another build, which no list of packages tells."""
+    rows = """flatbuffers 24.3.25
+numpy 1.26.4
+onnxruntime-gpu 1.20.1
+packaging 24.0
+protobuf 5.26.1
+sympy 1.13
+coloredlogs 15.0.1
+nvidia-cublas-cu12 12.4.5.8
+nvidia-cudnn-cu12 9.1.0.70
+nvidia-cufft-cu12 11.2.1.3
+nvidia-curand-cu12 10.3.5.147
+nvidia-cuda-runtime-cu12 12.4.127
+nvidia-cuda-nvrtc-cu12 12.4.127
+nvidia-nvjitlink-cu12 12.4.127"""
+    machine = "Ubuntu 22.04, driver 550.54.14, RTX 4090, Python 3.11"
+    text = f"{machine}\nPackage Version\n------- -------\n{rows}\n\n{CPU_ALONE}\n"
+
+    document = json.loads(run("explain", "--text-only", "--json", text_in=text).stdout)
+
+    assert document["explanations"][0]["here"]["state"] != "not-so"
+    assert document["mending"]["code"] == "mend-depends"
+    assert "which files are there" in document["mending"]["text"]
+    assert document["mending"]["command"] == "ortgpu-fix"
 
 
 def test_a_text_that_is_long_is_read_in_pieces(run: Run, tmp_path: Path) -> None:

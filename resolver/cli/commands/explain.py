@@ -13,11 +13,11 @@ from ...explain.explanations import on_system
 from ...explain.failures import parse_failures
 from ...explain.here import Here, look
 from ...explain.matcher import Search
-from ...explain.mending import mending
-from ...facts.model import Facts
+from ...explain.mending import Mending, mending
+from ...facts.model import PACKAGE_FILES, Facts
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
-from ...messages.catalog import Language, load_texts
+from ...messages.catalog import Language, Texts, load_texts
 from ...pasted.machine import ToldMachine, is_another
 from ...pasted.reader import MachineReader
 from ...plan.model import Plan, Where
@@ -32,6 +32,9 @@ from ..inputs import gather_inputs
 from ..options import plan_options_of
 from ..parser import parse
 from ..text_files import STDIN, TextBegin, machine_of, place, read_texts
+
+_BY_FILES = frozenset({"mend-right", "mend-verify"})
+"""What is said where nothing is wrong that can be seen: no text shows an environment's files."""
 
 
 class Looked(NamedTuple):
@@ -73,14 +76,17 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         here = look(found, table, looked.facts, looked.plan, looked.releases)
         about = looked.plan, looked.plan_with
         mends = mending(found, here, *about, by_user=texts.is_for_user)
+        if mends.why.code == "mend-owner" and looked.where == "there":
+            mends = mends._replace(why=reason("mend-owner-there"))
     command = command_line(arguments, *mends.arguments) if mends.arguments else ""
     if looked and mends.arguments[-1:] == ("--apply",):
         flags = mends.arguments[:-1]
         plan = looked.plan_with(flags) if flags else looked.plan
         command = applying(_with(arguments, flags), plan, looked.facts, looked.where)
-    if not looked and only and mends.arguments[-1:] == ("--apply",):
-        facts = unknown_names(machine, texts, python=search.python)
-        depends = reason("mend-depends", facts=facts)
+    python = search.python
+    unknown = _unknown(mends, machine, looked, texts, python=python) if looked or only else ""
+    if unknown:
+        depends = reason("mend-depends", facts=unknown)
         mends = mends._replace(why=depends, arguments=mends.arguments[:-1])
         command = command_line(arguments, *mends.arguments)
     if arguments.json:
@@ -96,6 +102,20 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             console.print_sections(told_sections(machine, texts, place_of))
         console.print_sections(sections)
     return 0
+
+
+def _unknown(
+    mends: Mending, machine: ToldMachine, looked: Looked | None, texts: Texts, *, python: bool
+) -> str:
+    """Return what a text does not tell, and the remedy depends on; "" where it does not.
+
+    `python`: whether the text tells that the program runs on Python's packages.
+    """
+    if looked is None:
+        by_plan = mends.arguments[-1:] == ("--apply",)
+        return unknown_names(machine, texts, python=python) if by_plan else ""
+    told = PACKAGE_FILES in looked.facts.sources
+    return texts.label("fact-files") if told and mends.why.code in _BY_FILES else ""
 
 
 def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
