@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
-from ..facts.model import OWN_ENVIRONMENT, Facts
+from ..facts.model import OTHER_PACKAGES, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
@@ -55,6 +55,7 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
     if path is None and facts.sources.get("python") == OWN_ENVIRONMENT:
         named = texts.label("assumed", flag="`--python 3.12`")
     where = [f"Python {python.version}", python.environment, named]
+    where += [texts.label("assumed-packages")] if OTHER_PACKAGES in facts.sources else []
     return Section(
         rows=(
             Row(head=texts.label("machine"), text=_joined(system)),

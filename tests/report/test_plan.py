@@ -288,6 +288,13 @@ def test_the_environment_is_told_with_its_python_and_with_what_named_it(
     assert ("本程序自己的环境" in chinese.text) is ("own" in told)
 
 
+@pytest.mark.parametrize("sources", [{}, {"packages.others": "assumed"}])
+def test_that_a_text_lists_no_packages_is_told(sources: dict[str, str]) -> None:
+    *_, environment = machine_section(synthetic.facts(sources=sources), EN).rows
+
+    assert ("and no others (assumed)" in environment.text) is bool(sources)
+
+
 def test_equal_gpus_are_counted() -> None:
     section = machine_section(synthetic.facts(gpus=("8.0", "8.0", "7.5")), EN)
 
