@@ -47,7 +47,8 @@ def cudnn_findings(here: Situation, changes: Changes | None) -> Iterator[Finding
 
     torch brings its own to Windows; what others require of the nvidia wheels pip looks after.
     """
-    versions = {package.name: package.version for package in here.facts.packages}
+    gone = changes.uninstall if changes else ()
+    versions = {row.name: row.version for row in here.facts.packages if row.name not in gone}
     versions |= {wheel.name: wheel.version for wheel in (changes.selection if changes else ())}
     there = {major(versions[name]) for name in versions if name.startswith("nvidia-cudnn-cu")}
     there |= _cudnn_of(library.name for library in here.facts.libraries)

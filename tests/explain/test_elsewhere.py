@@ -133,12 +133,11 @@ PYTORCH = {
         "Could not run 'torchvision::nms' with arguments from the 'CUDA' backend.",
     ],
 }
+NO_CODE = "no kernel image is available for execution on the device"
 GGML = {
     "no-kernel-image": [
-        "CUDA error: no kernel image is available for execution on the device\n"
-        "  current device: 0, in function ggml_cuda_op_mul_mat at ggml-cuda.cu:1500",
-        "4.00.1 E CUDA error: no kernel image is available for execution on the device\n"
-        "4.00.239.816 E   current device: 0, in function ggml_cuda_compute_forward",
+        f"CUDA error: {NO_CODE}\n  current device: 0, in function ggml_cuda_op_mul_mat",
+        f"4.00.1 E CUDA error: {NO_CODE}\n4.00.239.816 E   current device: 0, in function",
     ],
     "cpu-build-in-use": [
         'RTX 3060 msg="Dynamic LLM libraries" runners=[cpu]',

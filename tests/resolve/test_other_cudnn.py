@@ -77,8 +77,9 @@ def test_who_opens_none_or_the_one_that_is_here_is_not_told(needs: str) -> None:
     assert judged(older(needs=needs), CUBLAS, CUDNN) == []
 
 
-def test_a_cudnn_wheel_that_the_set_does_not_take_serves_as_well() -> None:
-    assert judged(older(), CUBLAS, CUDNN, "nvidia-cudnn-cu11 8.9.7") == []
+def test_a_second_cudnn_serves_as_long_as_no_plan_removes_it() -> None:
+    assert judged(older(), CUBLAS, CUDNN, "nvidia-cudnn-cu11 8.9.7", driver="11.0") == []
+    assert len(judged(older(), CUBLAS, CUDNN, driver="11.0")) == 1
 
 
 def test_a_cudnn_of_the_system_serves_as_well() -> None:
@@ -133,3 +134,14 @@ def test_ctranslate2_beside_the_cudnn_of_torch(
     way = cause("release-for-cudnn", wish="ctranslate2>=4.5.0")
     row = {"by": f"ctranslate2 {release}", "cudnn": "8", "found": "9", "way": way}
     assert made == [row] * told
+
+
+def test_a_cudnn_that_the_plan_removes_serves_nobody() -> None:
+    """The wheels for CUDA 11 and 12 share a folder."""
+    packages = ("ctranslate2 4.4.0", "nvidia-cudnn-cu11 8.9.6.50", "nvidia-cublas-cu12 12.9.1.4")
+    facts = synthetic.facts(*packages, driver="12.8")
+
+    made = resolve(facts, PlanOptions(), load_matrix())
+
+    assert made.uninstall == ("nvidia-cudnn-cu11",)
+    assert [(row["cudnn"], row["found"]) for row in without_cudnn(made)] == [("8", "9")]
