@@ -118,16 +118,17 @@ def encode(record: Record) -> str:
 def decode(text: str) -> tuple[Record, ...]:
     """Return the records of the journal `text`.
 
-    The last line, and the last one before the roll back, may be incomplete and is ignored then.
-    Raises Error `journal-damaged` for any other line that cannot be parsed, and `journal-newer`.
+    The last line, and the last one before the roll back, may be incomplete and is ignored then; so
+    may the mark of a roll back be, as often as one was begun. Raises Error `journal-damaged` for
+    any other line that cannot be parsed, and `journal-newer`.
     """
     records: list[Record] = []
-    torn = 0
+    torn, undo = 0, encode(Mark(step="undo")).strip()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         record = _record(line)
-        if torn and record != Mark(step="undo"):
+        if torn and not undo.startswith(line):
             raise Error("journal-damaged", line=torn)
         if record is None:
             torn = number

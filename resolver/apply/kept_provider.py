@@ -1,8 +1,8 @@
-"""The CUDA provider that lies in the environment already: it stays there, and is not unpacked.
+"""The CUDA provider that lies in the environment already: linked, not unpacked once more.
 
 Another build of onnxruntime that was installed over the GPU build has no file of this name, and it
-is five sixths of the bytes: most of the time, and of the space, that the way back took. It is not
-even renamed: in a layer over an image's that would copy it.
+is five sixths of the bytes: most of the time, and of the space, that the way back took. In a layer
+over an image's a link or a new name would copy it: there it is left where it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import copy
 import csv
 import os
 import shutil
+import sys
 import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -20,10 +21,13 @@ from ..engine.choose import Engine
 from ..engine.common import Prefix, StagedFile
 from ..evidence.onnxruntime import PROVIDER
 from ..facts.target import Target
+from ..index.kept_wheels import link_or_copy
 from ..utils.files import file_digest
 from .hashed_files import has_content
 from .staged_tree import StagedTree, is_provider, long_path, sha256_of
 from .state_folder import Site, join
+
+_LAYERED = frozenset({"overlay", "fuse.fuse-overlayfs"})
 
 
 class LeanWheel(NamedTuple):
@@ -35,48 +39,70 @@ class LeanWheel(NamedTuple):
     present: str = ""
     """Where that file lies in the environment."""
 
-    def complete(self, tree: Path) -> None:
-        """List the provider in the RECORD of what an engine has installed in `tree`.
+    def complete(self, tree: Path, *, layered: bool) -> None:
+        """Bring the provider to where an engine has installed the rest in `tree`.
 
-        pip writes the RECORD of the wheel, uv one of what it found in it. An empty file stands for
-        the provider until `leave_in_place`. Raises OSError.
+        pip writes the RECORD of the wheel, uv one of what it found in it. Where the environment is
+        `layered` an empty file stands for the provider, until `leave_in_place`. Raises OSError.
         """
         infos = tree.rglob(f"{self.staged.path.name.partition('-')[0]}-*.dist-info")
         for info in infos if self.row else ():
-            Path(long_path(join(str(info.parent), os.path.normpath(self.row[0])))).touch()
+            goal = Path(long_path(join(str(info.parent), os.path.normpath(self.row[0]))))
+            goal.touch() if layered else link_or_copy(Path(long_path(self.present)), goal)
             record = Path(long_path(str(info)), "RECORD")
             text = record.read_text("utf-8")
             if f"\n{self.row[0]}," not in f"\n{text}":
                 record.write_text(f"{text}{','.join(self.row)}\n", "utf-8")
 
 
-def install_lean(
-    staged: Sequence[StagedFile], target: Target, site: Site, into: Prefix, engine: Engine
+def is_layered(folder: str) -> bool:
+    """Return whether the filesystem of `folder` has layers, which a change copies files between.
+
+    Source: https://docs.kernel.org/filesystems/overlayfs.html
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        device = Path(folder).stat().st_dev
+        mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return False
+    number = f"{os.major(device)}:{os.minor(device)}"
+    rows = [line.split() for line in mounts]
+    return any(row[2] == number and row[row.index("-") + 1] in _LAYERED for row in rows)
+
+
+def install_lean(  # noqa: PLR0917
+    staged: Sequence[StagedFile],
+    target: Target,
+    site: Site,
+    into: Prefix,
+    engine: Engine,
+    layered: bool,  # noqa: FBT001
 ) -> frozenset[str]:
     """Install `staged` into the prefix, but for the provider that the environment `site` has.
 
-    Returns the paths of what was left out so. Raises OSError, and as `Engine.install`.
+    Returns the paths for which an empty file stands. Raises OSError, and as `Engine.install`.
     """
     lean = [lean_wheel(file, site, into.work / "lean") for file in staged]
     engine.install([each.staged for each in lean], target, into)
     for each in lean:
-        each.complete(into.folder)
-    return frozenset(each.present for each in lean if each.row)
+        each.complete(into.folder, layered=layered)
+    return frozenset(each.present for each in lean if each.row and layered)
 
 
 def leave_in_place(tree: StagedTree, present: Collection[str]) -> StagedTree:
-    """Return `tree` without the files that stay where they are in the environment.
+    """Return `tree`, for a layered environment, without the provider that stays where it is.
 
-    These are the paths `present`, and a provider that an engine has brought from its cache and that
-    is there byte for byte. Raises OSError.
+    That are the paths `present`, for which an empty file stands, and one that an engine has brought
+    from its cache and that is there byte for byte. Who removes it later has removed it: no copy is
+    set aside. Raises OSError.
     """
     stays = set(present)
     for path, source in tree.files.items():
-        if path not in stays and is_provider(path):
-            about = os.lstat(source)
-            linked = os.path.lexists(path) and os.path.samestat(os.lstat(path), about)
-            if linked or has_content(path, about.st_size, tree.hashes[path]):
-                stays.add(path)
+        is_other = path not in stays and is_provider(path)
+        if is_other and has_content(path, os.lstat(source).st_size, tree.hashes[path]):
+            stays.add(path)
     files = {path: source for path, source in tree.files.items() if path not in stays}
     return tree._replace(files=files, in_place=frozenset(stays))
 

@@ -103,23 +103,30 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
 
 
 def spoiled_wheels(
-    tree: Path, site: Site, wheels: Sequence[Wheel], unchanged: Mapping[Identity, str]
+    tree: Path,
+    site: Site,
+    wheels: Sequence[Wheel],
+    unchanged: Mapping[Identity, str],
+    *,
+    provider_stays: bool = False,
 ) -> tuple[Wheel, ...]:
     """Return those of `wheels` in the prefix `tree` that are not what their RECORD says.
 
     uv links files out of its cache, so that whoever writes into one in an environment changes the
     cache as well, and uv does not look again. Every file is hashed that has a hash there, but those
-    that are `unchanged` since they were hashed. Raises as `read_staged_tree`.
+    that are `unchanged` since they were hashed; so is a CUDA provider which `provider_stays` where
+    the environment has it. Raises as `read_staged_tree`.
     """
     places = _Places(tree, site, wheels)
 
     def rows_of(wheel: Wheel, info: str) -> list[_Row]:
         return [*_rows(info, wheel, places)]
 
+    stay = places if provider_stays else None
     with ThreadPoolExecutor() as pool:
         rows = [*pool.map(rows_of, wheels, places.infos)]
         shared = {row.digest for own in rows for row in own if row.path.endswith(NAMESPACE)}
-        rights = pool.map(lambda own: all(_are_right(own, unchanged, shared, places)), rows)
+        rights = pool.map(lambda own: all(_are_right(own, unchanged, shared, stay)), rows)
     return tuple(wheel for wheel, right in zip(wheels, rights, strict=True) if not right)
 
 
@@ -127,18 +134,18 @@ def _are_right(
     rows: Iterable[_Row],
     unchanged: Mapping[Identity, str],
     shared: Collection[str],
-    places: _Places,
+    stay: _Places | None,
 ) -> Iterator[bool]:
     """Yield of each of the `rows` whether the file is what its hash says.
 
     The one that all wheels of NVIDIA have is that of the wheel that came last: one of the `shared`.
-    A CUDA provider that is in the environment already does not come.
+    A CUDA provider that is where it goes to, in `stay`, does not come.
     """
     for row in rows:
         if row.digest:
             known, size = unchanged.get(identity(row.about)), row.about.st_size
-            if not known and is_provider(row.path):
-                known = row.digest * has_content(places.goal(row.path), size, row.digest)
+            if stay and not known and is_provider(row.path):
+                known = row.digest * has_content(stay.goal(row.path), size, row.digest)
             known = known or file_digest(Path(long_path(row.path)))
             yield known in shared if row.path.endswith(NAMESPACE) else known == row.digest
 

@@ -32,7 +32,7 @@ from ..utils.files import disk_error
 from ..utils.progress import Progress
 from .chosen_wheels import Confirm, choose_wheels
 from .hashed_files import unchanged_files
-from .kept_provider import install_lean, leave_in_place
+from .kept_provider import install_lean, is_layered, leave_in_place
 from .staged_tree import (
     StagedTree,
     long_path,
@@ -102,17 +102,17 @@ def stage_wheels(
                 path = folder / companion.file
                 path.write_bytes(companion.content)
                 staged.append(StagedFile(wheel=companion.wheel, path=path))
-        present: frozenset[str] = frozenset()
+        layered, present = is_layered(site.platlib), frozenset[str]()
         if staged:
             progress("install", engine=engine.name, count=len(staged))
             with written_early(folder):
-                present = install_lean(staged, target, site, into, engine)
+                present = install_lean(staged, target, site, into, engine, layered)
         if modules := [companion for companion in companions if not companion.has_data]:
             _unpack(modules, target, into, engine)
         remove_tree(into.work)
         every = (*fetched, *to_download, *(companion.wheel for companion in companions))
         tree = read_staged_tree(into.folder, site, every)
-        return StagedWheels(every, leave_in_place(tree, present))
+        return StagedWheels(every, leave_in_place(tree, present) if layered else tree)
     except BaseException as error:
         remove_tree(into.folder)  # gigabytes that nobody goes on with
         if isinstance(error, BrokenPipeError):
@@ -158,7 +158,9 @@ def _fetch(  # noqa: PLR0917
     )
     cached = replace(sources, offline=True)
     brought = _bring(asked, target, sources, into, engine, progress)
-    spoiled = spoiled_wheels(into.folder, Site.of(target), brought, unchanged)
+    site = Site.of(target)
+    stays = is_layered(site.platlib)
+    spoiled = spoiled_wheels(into.folder, site, brought, unchanged, provider_stays=stays)
     if not spoiled:
         return brought
     progress("cache-spoiled", names=", ".join(wheel.name for wheel in spoiled))

@@ -95,7 +95,8 @@ def planned(now: Files, releases: tuple[str, ...]) -> tuple[Files, Change]:
     gone = (gone - stays) | {path for path in now if path.startswith(whole)} | coming.keys()
     if any(path.startswith(SHARED) for path in gone):
         gone |= {path for path in now if path.startswith(SHARED)} - stays
-    gone = {path for path in gone if path[-1] != "/"}
+    there_or_coming = plain(now).keys() | coming.keys()  # a RECORD lists what a user deleted, too
+    gone = {path for path in gone if path in there_or_coming}
     after = {path: about for path, about in plain(now).items() if path not in gone}
     after |= {path: (0, 0, row) for path, row in coming.items()}
     known = frozenset(coming.values())

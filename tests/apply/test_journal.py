@@ -119,6 +119,18 @@ def test_a_torn_line_before_the_way_back_stands_for_nothing() -> None:
     assert decode(torn) == (BEGIN, Mark(step="undo"))
 
 
+@pytest.mark.parametrize("ends", [0, 1])
+@pytest.mark.parametrize("first", [encode(ASIDE)[:20], encode(Mark(step="undo"))[:9]])
+def test_the_mark_of_a_way_back_may_be_torn_more_than_once(first: str, ends: int) -> None:
+    """Of two undos one was killed while it wrote it, and one had no room on the disk."""
+    torn = text(BEGIN) + first + encode(Mark(step="undo"))[:12] + encode(Mark(step="undo"))[:7]
+
+    assert decode(torn + text(Mark(step="undo")) * ends) == (BEGIN, *[Mark(step="undo")] * ends)
+    with pytest.raises(Error, match="journal-damaged") as caught:
+        decode(torn + text(ASIDE))
+    assert caught.value.values == {"line": 6}
+
+
 @pytest.mark.parametrize("torn", ["", encode(BEGIN)[:20]])
 def test_a_change_that_could_not_even_begin(torn: str) -> None:
     assert decode(torn + text(Mark(step="undo"))) == ()

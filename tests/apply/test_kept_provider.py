@@ -1,11 +1,13 @@
-"""The CUDA provider that is still in the environment stays there, and is not unpacked."""
+"""The CUDA provider that is still in the environment is linked, or stays where it is."""
 
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +15,13 @@ import pytest
 from stand import GOOD, PIP, Kind, Stand
 
 from ortgpu_fix.apply import hashed_files
-from ortgpu_fix.apply.kept_provider import LeanWheel, install_lean, lean_wheel, leave_in_place
+from ortgpu_fix.apply.kept_provider import (
+    LeanWheel,
+    install_lean,
+    is_layered,
+    lean_wheel,
+    leave_in_place,
+)
 from ortgpu_fix.apply.staged_tree import StagedTree, read_staged_tree
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.engine.choose import Engine
@@ -24,7 +32,7 @@ from ortgpu_fix.plan.wheels import PYPI, Wheel
 from ortgpu_fix.utils.files import file_digest
 from ortgpu_fix.utils.process import run
 from support.local_index import make_wheel
-from support.standin_wheels import clean_environment, find_uv, make_venv
+from support.standin_wheels import clean_environment, find_uv, make_venv, state_of
 
 NAME = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
 BYTES = b"machine code" * 1000
@@ -136,10 +144,14 @@ def test_odd_rows_are_passed_over(tmp_path: Path, lines: bytes) -> None:
 
 @pytest.mark.parametrize("before", ["a.py,,\n", ""])
 @pytest.mark.parametrize("listed", [True, False])
-def test_an_empty_file_stands_for_the_one_there_and_is_listed_once(
-    tmp_path: Path, before: str, *, listed: bool
+@pytest.mark.parametrize("layered", [False, True])
+def test_the_file_is_another_name_of_the_one_there_and_listed_once(
+    tmp_path: Path, before: str, *, listed: bool, layered: bool
 ) -> None:
-    """pip copies the wheel's RECORD, and uv writes one of what it found in the wheel."""
+    """In layers an empty file stands for it.
+
+    pip copies the wheel's RECORD, and uv writes one of what it found in the wheel.
+    """
     whole = staged(tmp_path / "wheels", provider=BYTES)
     found = lean_wheel(whole, site_with(tmp_path / "site", BYTES), tmp_path / "lean")
     info = tmp_path / "tree" / "lib" / "onnxruntime_gpu-1.26.0.dist-info"
@@ -150,9 +162,10 @@ def test_an_empty_file_stands_for_the_one_there_and_is_listed_once(
     row = ",".join(found.row)
     (info / "RECORD").write_text(f"{before}{row}\n" if listed else before)
 
-    found.complete(tmp_path / "tree")
+    found.complete(tmp_path / "tree", layered=layered)
 
-    assert not (info.parent / NAME).read_bytes()
+    assert (info.parent / NAME).samefile(tmp_path / "site" / NAME) is not layered
+    assert (info.parent / NAME).read_bytes() == (b"" if layered else BYTES)
     assert (info / "RECORD").read_text() == f"{before}{row}\n"
     assert not list(other.iterdir())
 
@@ -160,7 +173,7 @@ def test_an_empty_file_stands_for_the_one_there_and_is_listed_once(
 def test_a_whole_wheel_needs_nothing(tmp_path: Path) -> None:
     (tmp_path / "onnxruntime_gpu-1.26.0.dist-info").mkdir()
 
-    LeanWheel(staged(tmp_path / "wheels")).complete(tmp_path)
+    LeanWheel(staged(tmp_path / "wheels")).complete(tmp_path, layered=True)
 
     assert not list((tmp_path / "onnxruntime_gpu-1.26.0.dist-info").iterdir())
 
@@ -175,7 +188,10 @@ class Unpacking:
                 file.extractall(into.folder / "lib")
 
 
-def test_an_engine_gets_the_lean_wheel_and_the_others_as_they_are(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layered", [False, True])
+def test_an_engine_gets_the_lean_wheel_and_the_others_as_they_are(
+    tmp_path: Path, *, layered: bool
+) -> None:
     whole = staged(tmp_path / "wheels", provider=BYTES)
     path = make_wheel(tmp_path / "wheels", "numpy", "2.0")
     other = StagedFile(wheel=whole.wheel._replace(name="numpy"), path=path)
@@ -183,15 +199,18 @@ def test_an_engine_gets_the_lean_wheel_and_the_others_as_they_are(tmp_path: Path
     into = Prefix(tmp_path / "tree", tmp_path / "work", tmp_path / "lock")
     engine = Unpacking()
 
-    present = install_lean([whole, other], cast("Any", None), site, into, cast("Engine", engine))
+    nothing = cast("Any", None)
+    present = install_lean([whole, other], nothing, site, into, cast("Engine", engine), layered)
 
     assert engine.paths == [tmp_path / "work" / "lean" / whole.path.name, path]
-    assert present == {str(tmp_path / "site" / NAME)}
+    assert present == ({str(tmp_path / "site" / NAME)} if layered else set())
+    assert (into.folder / "lib" / NAME).samefile(tmp_path / "site" / NAME) is not layered
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("layered", [False, True])
 @pytest.mark.parametrize("kind", ["pip", "uv"])
-def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str) -> None:
+def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str, *, layered: bool) -> None:
     venv = make_venv(tmp_path / "venv", pip=kind == "pip")
     whole = staged(tmp_path / "wheels", provider=BYTES)
     venv.install(whole.path)
@@ -207,11 +226,15 @@ def test_either_engine_installs_what_is_left(tmp_path: Path, kind: str) -> None:
     )
     into = Prefix(tmp_path / "tree", tmp_path / "work", tmp_path / "lock")
 
-    present = install_lean([whole], target, site, into, engine)
+    present = install_lean([whole], target, site, into, engine, layered)
 
-    tree = leave_in_place(read_staged_tree(into.folder, site, [whole.wheel]), present)
+    tree = read_staged_tree(into.folder, site, [whole.wheel])
     provider = str(venv.site.resolve() / NAME)
-    assert tree.in_place == {provider}
+    if layered:
+        tree = leave_in_place(tree, present)
+        assert tree.in_place == {provider}
+    else:
+        assert Path(tree.files[provider]).samefile(provider)
     assert tree.hashes[provider] == hashlib.sha256(BYTES).hexdigest()
     assert {Path(path).name for path in tree.files} >= {"__init__.py", "onnxruntime_test"}
 
@@ -226,14 +249,9 @@ def staged_tree(folder: Path, name: str) -> tuple[StagedTree, Path, Path]:
     return StagedTree({str(there): str(source)}, hashes, (), (), ()), source, there
 
 
-@pytest.mark.parametrize("how", ["copied", "linked"])
-def test_what_an_engine_has_brought_and_is_there_is_left_there(tmp_path: Path, how: str) -> None:
-    tree, source, there = staged_tree(tmp_path, NAME)
-    if how == "copied":
-        there.write_bytes(BYTES)
-    else:  # nobody reads it then
-        source.write_bytes(b"another")
-        there.hardlink_to(source)
+def test_what_an_engine_has_brought_and_is_there_is_left_there(tmp_path: Path) -> None:
+    tree, _, there = staged_tree(tmp_path, NAME)
+    there.write_bytes(BYTES)
 
     left = leave_in_place(tree, ())
 
@@ -261,24 +279,83 @@ def test_in_the_place_of_a_link_comes_the_file(tmp_path: Path) -> None:
     assert leave_in_place(tree, ()) == tree
 
 
+@pytest.fixture
+def over(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
+    """Put a layer over a folder, and return where both are seen."""
+    mounted: list[Path] = []
+
+    def mount(below: Path) -> Path:
+        upper, inner, goal = (tmp_path / "layer" / name for name in ("upper", "inner", "merged"))
+        for folder in (upper, inner, goal):
+            folder.mkdir(parents=True)
+        layers = f"lowerdir={below},upperdir={upper},workdir={inner}"
+        done = subprocess.run(
+            ["mount", "-t", "overlay", "overlay", "-o", layers, goal],
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            pytest.skip("only root mounts")
+        mounted.append(goal)
+        return goal
+
+    yield mount
+    for goal in mounted:
+        subprocess.run(["umount", goal], check=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no layers")
 @pytest.mark.parametrize("kind", ["uv", PIP])
-def test_after_another_build_it_is_not_touched(
-    stand_of: Callable[[Kind], Stand], kind: Kind
+def test_in_a_layer_over_an_image_it_is_not_copied(
+    stand_of: Callable[[Kind], Stand], over: Callable[[Path], Path], kind: Kind, tmp_path: Path
 ) -> None:
-    """In an image's layer to rename it would be to copy it; and undo has nothing to put back."""
+    """It stays in the layer below; and undo has nothing to put back."""
     stand = stand_of(kind)
     stand.have(GOOD)
     stand.have("onnxruntime 1.22.1")
-    provider = stand.venv.site / NAME
-    before = provider.lstat()
+    assert not is_layered(str(stand.venv.site))
+    merged = over(stand.venv.folder)
+    stand.venv = replace(stand.venv, folder=merged)
+    assert is_layered(str(stand.venv.site))
+    stand.before = state_of(merged)
 
     stand.apply(stand.plan(GOOD, uninstall=("onnxruntime",)))
 
     build = stand.venv.target().build
     assert build is not None
     assert (build.distribution, build.intact) == ("onnxruntime-gpu", True)
-    after = provider.lstat()
-    assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
+    copies = [path.name for path in (tmp_path / "layer" / "upper").rglob("*") if path.is_file()]
+    assert not [name for name in copies if "providers_cuda" in name]
     stand.undo()
     assert stand.unchanged()
-    assert provider.lstat().st_ctime_ns == before.st_ctime_ns
+    copies = [path.name for path in (tmp_path / "layer" / "upper").rglob("*") if path.is_file()]
+    assert not [name for name in copies if "providers_cuda" in name]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no layers")
+def test_what_is_not_to_be_known_is_not_layered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> str:
+        raise PermissionError
+
+    assert not is_layered(str(tmp_path / "none"))
+    assert not is_layered("/proc")
+    monkeypatch.setattr(Path, "read_text", refused)
+    assert not is_layered(str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["uv", PIP])
+def test_elsewhere_undo_brings_it_back_whatever_was_done(
+    stand_of: Callable[[Kind], Stand], kind: Kind
+) -> None:
+    """What was there is set aside: a user who has uninstalled the build gets it back."""
+    stand = stand_of(kind)
+    stand.have(GOOD)
+    stand.have("onnxruntime 1.22.1")
+    stand.apply(stand.plan(GOOD, uninstall=("onnxruntime",)))
+    (stand.venv.site / NAME).unlink()
+
+    stand.undo(allow_changed=True)
+
+    assert stand.unchanged()

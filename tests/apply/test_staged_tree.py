@@ -343,15 +343,16 @@ def test_what_is_known_to_be_unchanged_is_not_read(
 
 
 @pytest.mark.parametrize(
-    ("name", "there", "spoiled"),
+    ("name", "there", "stays", "spoiled"),
     [
-        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "x", []),
-        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "y", ["a"]),
-        ("onnxruntime/capi/libonnxruntime.so", "x", ["a"]),
+        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "x", True, []),
+        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "x", False, ["a"]),
+        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "y", True, ["a"]),
+        ("onnxruntime/capi/libonnxruntime.so", "x", True, ["a"]),
     ],
 )
 def test_what_a_cache_has_of_a_provider_that_stays_does_not_matter(
-    tree: Tree, name: str, there: str, spoiled: list[str]
+    tree: Tree, name: str, there: str, spoiled: list[str], *, stays: bool
 ) -> None:
     tree.add("a", name)
     (tree.folder / VENV / name).write_text("y")
@@ -359,7 +360,7 @@ def test_what_a_cache_has_of_a_provider_that_stays_does_not_matter(
     goal.parent.mkdir(parents=True)
     goal.write_text(there)
 
-    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {})
+    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {}, provider_stays=stays)
 
     assert [wheel.name for wheel in found] == spoiled
 

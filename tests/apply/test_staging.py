@@ -55,8 +55,8 @@ class Asked:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "wheels").mkdir()
-    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_: ())
-    monkeypatch.setattr(Site, "of", lambda _: None)
+    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_, **__: ())
+    monkeypatch.setattr(Site, "of", lambda _: SimpleNamespace(platlib=str(tmp_path)))
     return tmp_path
 
 
@@ -150,7 +150,7 @@ def test_room_is_looked_for_before_the_network_is_used(
 def test_what_somebody_changed_in_the_cache_is_named_and_not_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_: (wheel("b"),))
+    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_, **__: (wheel("b"),))
     told: list[tuple[str, dict[str, object]]] = []
     asked = Asked(cached="a b")
 
@@ -261,7 +261,9 @@ def test_files_of_their_own_are_for_tools_that_write_into_them(
 ) -> None:
     made: list[object] = []
     target: Any = SimpleNamespace(installed=[Installed("app", "1", "", installer=installer)])
-    site = SimpleNamespace(stage=tmp_path / "stage", engine_lock=tmp_path / "lock")
+    site = SimpleNamespace(
+        stage=tmp_path / "stage", engine_lock=tmp_path / "lock", platlib=str(tmp_path)
+    )
     monkeypatch.setattr(Site, "of", lambda _: site)
     monkeypatch.setattr(staging, "choose_wheels", lambda *_: ((), {}))
     monkeypatch.setattr(staging, "_fetch", lambda *_: ())
@@ -280,16 +282,20 @@ def test_files_of_their_own_are_for_tools_that_write_into_them(
     assert len(made) == owned
 
 
+@pytest.mark.parametrize("layered", [False, True])
 def test_what_was_downloaded_is_installed_into_the_prefix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, layered: bool
 ) -> None:
+    monkeypatch.setattr(staging, "is_layered", lambda folder: layered and folder == str(tmp_path))
     told: list[tuple[object, ...]] = []
 
     def install(*given: object) -> frozenset[str]:
         told.append(given)
         return frozenset({"/there"})
 
-    site = SimpleNamespace(stage=tmp_path / "stage", engine_lock=tmp_path / "lock")
+    site = SimpleNamespace(
+        stage=tmp_path / "stage", engine_lock=tmp_path / "lock", platlib=str(tmp_path)
+    )
     path = make_wheel(tmp_path, "a", "1")
     row = wheel("a")._replace(file=path.name)
     monkeypatch.setattr(Site, "of", lambda _: site)
@@ -309,6 +315,25 @@ def test_what_was_downloaded_is_installed_into_the_prefix(
         confirm=lambda _: None,
     )
 
-    assert done == StagedWheels((row,), EMPTY._replace(in_place=frozenset({"/there"})))
+    in_place = frozenset({"/there"} if layered else ())
+    assert done == StagedWheels((row,), EMPTY._replace(in_place=in_place))
     into = Prefix(site.stage / "tree", site.stage / "engine", site.engine_lock)
-    assert told == [([StagedFile(wheel=row, path=path)], target, site, into, engine)]
+    assert told == [([StagedFile(wheel=row, path=path)], target, site, into, engine, layered)]
+
+
+@pytest.mark.parametrize("layered", [False, True])
+def test_a_provider_stays_in_a_layered_environment_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, layered: bool
+) -> None:
+    asked: list[object] = []
+
+    def spoiled(*_: object, provider_stays: bool) -> tuple[()]:
+        asked.append(provider_stays)
+        return ()
+
+    monkeypatch.setattr(staging, "is_layered", lambda at: layered and at == str(folder))
+    monkeypatch.setattr(staging, "spoiled_wheels", spoiled)
+
+    fetch(Asked(cached="a"), folder, wheel("a"))
+
+    assert asked == [layered]
