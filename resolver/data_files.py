@@ -27,7 +27,7 @@ def compiled_tables() -> dict[str, tuple[str, bytes]]:
     """Return the hash and the line of each table, made by `scripts/matrix/compile_tables.py`."""
     content = read_data_file(COMPILED)
     try:
-        first, *lines, _ = content.split(b"\n")
+        first, *lines = filter(None, content.split(b"\n"))
         rows = zip(json.loads(first).items(), lines, strict=True)
         return {name: (digest, line) for (name, digest), line in rows}
     except ValueError as error:

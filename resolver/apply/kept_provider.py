@@ -11,7 +11,6 @@ import copy
 import csv
 import os
 import shutil
-import sys
 import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from .hashed_files import has_content
 from .staged_tree import StagedTree, is_provider, long_path, sha256_of
 from .state_folder import Site, join
 
+_MOUNTS = Path("/proc/self/mountinfo")
 _LAYERED = frozenset({"overlay", "fuse.fuse-overlayfs"})
 
 
@@ -60,12 +60,10 @@ def is_layered(folder: str) -> bool:
 
     Source: https://docs.kernel.org/filesystems/overlayfs.html
     """
-    if sys.platform != "linux":
-        return False
     try:
+        mounts = _MOUNTS.read_text("utf-8", "surrogateescape").splitlines()
         device = Path(folder).stat().st_dev
-        mounts = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
-    except OSError:
+    except OSError:  # elsewhere than on Linux
         return False
     number = f"{os.major(device)}:{os.minor(device)}"
     rows = [line.split() for line in mounts]
@@ -100,8 +98,8 @@ def leave_in_place(tree: StagedTree, present: Collection[str]) -> StagedTree:
     """
     stays = set(present)
     for path, source in tree.files.items():
-        is_other = path not in stays and is_provider(path)
-        if is_other and has_content(path, os.lstat(source).st_size, tree.hashes[path]):
+        size = os.lstat(source).st_size
+        if is_provider(path) and has_content(path, size, tree.hashes[path]):
             stays.add(path)
     files = {path: source for path, source in tree.files.items() if path not in stays}
     return tree._replace(files=files, in_place=frozenset(stays))

@@ -108,7 +108,7 @@ def spoiled_wheels(
     wheels: Sequence[Wheel],
     unchanged: Mapping[Identity, str],
     *,
-    provider_stays: bool = False,
+    provider_stays: bool,
 ) -> tuple[Wheel, ...]:
     """Return those of `wheels` in the prefix `tree` that are not what their RECORD says.
 

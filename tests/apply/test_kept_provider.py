@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 import sys
 import zipfile
@@ -14,7 +15,7 @@ from typing import Any, cast
 import pytest
 from stand import GOOD, PIP, Kind, Stand
 
-from ortgpu_fix.apply import hashed_files
+from ortgpu_fix.apply import hashed_files, kept_provider
 from ortgpu_fix.apply.kept_provider import (
     LeanWheel,
     install_lean,
@@ -332,16 +333,30 @@ def test_in_a_layer_over_an_image_it_is_not_copied(
     assert not [name for name in copies if "providers_cuda" in name]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="no layers")
-def test_what_is_not_to_be_known_is_not_layered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.skipif(sys.platform == "win32", reason="no numbers of devices")
+@pytest.mark.parametrize(
+    ("kind", "other", "layered"),
+    [
+        ("overlay overlay", 0, True),
+        ("fuse.fuse-overlayfs fuse-overlayfs", 0, True),
+        ("ext4 overlay", 0, False),
+        ("overlay overlay", 1, False),
+    ],
+)
+def test_the_filesystem_of_a_folder_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, other: int, *, layered: bool
 ) -> None:
-    def refused(*_: object) -> str:
-        raise PermissionError
+    device = tmp_path.stat().st_dev
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(
+        "22 1 0:0 / / rw - ext4 /dev/sda rw\n"
+        f"36 22 {os.major(device)}:{os.minor(device) + other} / / rw shared:1 - {kind} rw,x=y\n"
+    )
+    monkeypatch.setattr(kept_provider, "_MOUNTS", mounts)
 
+    assert is_layered(str(tmp_path)) is layered
     assert not is_layered(str(tmp_path / "none"))
-    assert not is_layered("/proc")
-    monkeypatch.setattr(Path, "read_text", refused)
+    mounts.unlink()
     assert not is_layered(str(tmp_path))
 
 

@@ -283,7 +283,7 @@ def test_a_file_that_is_not_what_its_hash_says_whatever_its_times_say(
     changed.write_text(text)
     os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {})
+    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {}, provider_stays=False)
 
     assert [wheel.name for wheel in found] == ["a"]
 
@@ -337,7 +337,9 @@ def test_what_is_known_to_be_unchanged_is_not_read(
     path.write_text("y")  # so it is seen whether it is read
     here = identity((path if known != "elsewhere" else tree.folder).stat())
 
-    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {here: known})
+    found = spoiled_wheels(
+        tree.folder, tree.site(), tree.wheels, {here: known}, provider_stays=False
+    )
 
     assert [wheel.name for wheel in found] == spoiled
 
@@ -363,6 +365,16 @@ def test_what_a_cache_has_of_a_provider_that_stays_does_not_matter(
     found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {}, provider_stays=stays)
 
     assert [wheel.name for wheel in found] == spoiled
+
+
+def test_a_provider_that_is_known_to_be_unchanged_is_looked_for_nowhere(tree: Tree) -> None:
+    name = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+    tree.add("a", name)
+    path = tree.folder / VENV / name
+    path.write_text("y")
+    known = {identity(path.stat()): SHA_OF_X}
+
+    assert not spoiled_wheels(tree.folder, tree.site(), tree.wheels, known, provider_stays=True)
 
 
 def test_a_hash_with_padding_is_one_as_well(tree: Tree) -> None:
