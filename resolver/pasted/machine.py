@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from packaging.utils import canonicalize_version
 
@@ -85,20 +85,18 @@ def is_another(machine: ToldMachine, here: Facts) -> bool:
     told, unknown = machine.facts, machine.unknown
     differs = {
         "system": told.platform.key != here.platform.key,
-        "driver": not _is_of(told.driver, here.driver),
+        "driver": not _is_of(cast("Driver", told.driver), here.driver),  # it has one, if unknown
         "gpus": [gpu.compute_capability for gpu in told.gpus or ()]
         != [gpu.compute_capability for gpu in here.gpus or ()],
     }
     return any(different for fact, different in differs.items() if fact not in unknown)
 
 
-def _is_of(told: Driver | None, here: Driver | None) -> bool:
+def _is_of(told: Driver, here: Driver | None) -> bool:
     """Tell whether a driver is the one that a text tells: its release, branch, or CUDA alone."""
-    if told is None or here is None:
-        return told is here
     if told.version is None:
-        return told.cuda == here.cuda
-    return here.version is not None and f"{here.version}.".startswith(f"{told.version}.")
+        return here is not None and told.cuda == here.cuda
+    return f"{here and here.version}.".startswith(f"{told.version}.")
 
 
 class _Choice:

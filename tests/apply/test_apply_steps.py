@@ -51,6 +51,7 @@ class Stand:
         self.requires: tuple[str, ...] = ()
         self.said: list[str] = []
         self.error: Error | None = None
+        self.in_place: frozenset[str] = frozenset()
         self.target_more: dict[str, Any] = {}
         monkeypatch.setattr(apply_plan, "stage_wheels", self.stage)
 
@@ -77,6 +78,7 @@ class Stand:
             folders=(),
             infos=(folder,),
             requires=(self.requires,),
+            in_place=self.in_place,
         )
         return StagedWheels((NEW,), tree)
 
@@ -120,6 +122,18 @@ AFTER = {"new", "new-2.dist-info"}
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
     return Stand(tmp_path / "venv", monkeypatch)
+
+
+def test_what_is_in_place_is_neither_set_aside_nor_written(stand: Stand) -> None:
+    kept = stand.put("old/a.py", "old")
+    before = Path(kept).stat()
+    stand.in_place = frozenset({kept})
+
+    stand.apply()
+
+    after = Path(kept).stat()
+    assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
+    assert stand.there() == {"old", *AFTER}
 
 
 def test_what_was_done_is_told_and_recorded(stand: Stand) -> None:

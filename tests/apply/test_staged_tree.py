@@ -315,12 +315,16 @@ def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> N
     for link, file in zip(links, files, strict=True):
         link.hardlink_to(file)
 
+    (own := files[0].with_name("own.so")).write_text("x")
+    before = own.stat().st_ino
+
     own_shared_files(tree.folder, tree.site(), tree.wheels)
 
+    assert own.stat().st_ino == before
     pairs = zip(links, files, strict=True)
     assert [link.samefile(file) for link, file in pairs] == [False, False, True, True]
     assert files[0].read_text() == "x"
-    assert {*files[0].parent.iterdir()} == {files[0], files[3]}
+    assert {*files[0].parent.iterdir()} == {files[0], files[3], own}
     assert files[0].stat().st_mode == links[0].stat().st_mode
     assert files[0].stat().st_mtime_ns == links[0].stat().st_mtime_ns
     assert tree.read().hashes[str(tree.environment / VENV / paths[0])] == SHA_OF_X

@@ -33,7 +33,9 @@ WHOLE = (
     "flatbuffers 25.0",
 )
 BUILD = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8"}
+LIBRARIES = reason("here-libraries", version="1.26.0")
 NO_LIST, NO_FILES = reason("here-no-list"), reason("here-no-files")
+NATIVE = "first/provider-files-missing--onnxruntime-8111"
 OLD_NUMPY = "first/numpy-too-old--onnxruntime4raspberrypi-1"
 TENSORRT = (
     "onnxruntime 1.22.0\n"
@@ -250,6 +252,8 @@ def test_a_general_text_is_confirmed_by_whatever_is_wrong() -> None:
         ("cpu-build-in-use", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
         ("cudnn-9-missing", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
         ("environment-moved", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
+        (NATIVE, WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
+        ("cudnn-9-missing", WHOLE, "packages.others", Here("not-so", (), LIBRARIES)),
     ],
 )
 def test_what_a_text_does_not_show_is_neither_confirmed_nor_denied(
@@ -260,6 +264,18 @@ def test_what_a_text_does_not_show_is_neither_confirmed_nor_denied(
 
     assert seen(recorded(log), *packages, onnxruntime=BUILD, sources={key: "assumed"})[0] == here
     assert known.state != "unseen"
+
+
+@pytest.mark.parametrize(
+    "code", ["gpu-build-missing", "library-missing", "requirement-missing", "tensorrt-missing"]
+)
+def test_no_text_that_lists_nothing_confirms_that_something_is_missing(code: str) -> None:
+    facts = synthetic.facts(*WHOLE, sources={"packages.others": "assumed"})
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+    plan = plan._replace(findings=(finding(code, "error"),))
+    found = explain_log(recorded("cuda-provider-not-created"), TABLE)
+
+    assert look(found, TABLE, facts, plan) == (Here("unseen", why=NO_LIST),)
 
 
 def test_what_a_text_names_confirms_without_a_list() -> None:

@@ -26,6 +26,24 @@ CPU_ALONE = (
     "UserWarning: Specified provider 'CUDAExecutionProvider' is not in available provider names."
     "Available providers: 'AzureExecutionProvider, CPUExecutionProvider'"
 )
+RIGHT = """Package Version
+------- -------
+flatbuffers 24.3.25
+numpy 1.26.4
+onnxruntime-gpu 1.20.1
+packaging 24.0
+protobuf 5.26.1
+sympy 1.13
+coloredlogs 15.0.1
+nvidia-cublas-cu12 12.4.5.8
+nvidia-cudnn-cu12 9.1.0.70
+nvidia-cufft-cu12 11.2.1.3
+nvidia-curand-cu12 10.3.5.147
+nvidia-cuda-runtime-cu12 12.4.127
+nvidia-cuda-nvrtc-cu12 12.4.127
+nvidia-nvjitlink-cu12 12.4.127
+
+"""
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 LOG = (
@@ -175,22 +193,8 @@ def test_the_owner_of_another_machine_is_told_no_flags(run: Run) -> None:
 
 def test_a_text_whose_packages_look_right_is_no_proof_that_they_are(run: Run) -> None:
     """The folder may hold another build, which no list of packages tells."""
-    rows = """flatbuffers 24.3.25
-numpy 1.26.4
-onnxruntime-gpu 1.20.1
-packaging 24.0
-protobuf 5.26.1
-sympy 1.13
-coloredlogs 15.0.1
-nvidia-cublas-cu12 12.4.5.8
-nvidia-cudnn-cu12 9.1.0.70
-nvidia-cufft-cu12 11.2.1.3
-nvidia-curand-cu12 10.3.5.147
-nvidia-cuda-runtime-cu12 12.4.127
-nvidia-cuda-nvrtc-cu12 12.4.127
-nvidia-nvjitlink-cu12 12.4.127"""
     machine = "Ubuntu 22.04, driver 550.54.14, RTX 4090, Python 3.11"
-    text = f"{machine}\nPackage Version\n------- -------\n{rows}\n\n{CPU_ALONE}\n"
+    text = f"{machine}\n{RIGHT}{CPU_ALONE}\n"
 
     document = json.loads(run("explain", "--text-only", "--json", text_in=text).stdout)
 
@@ -198,6 +202,44 @@ nvidia-nvjitlink-cu12 12.4.127"""
     assert document["mending"]["code"] == "mend-depends"
     assert "which files are there" in document["mending"]["text"]
     assert document["mending"]["command"] == "ortgpu-fix"
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+def test_what_its_gpu_has_code_for_is_no_proof_either(
+    run: Run, tmp_path: Path, *, by_file: bool
+) -> None:
+    """Also where the machine of the text is a file of facts."""
+    log = "[E:onnxruntime] no kernel image is available for execution on the device\n"
+    text = "Ubuntu 22.04, driver 550.54.14, RTX 4090, Python 3.11\n" + RIGHT
+    flags: tuple[str, ...] = ("--text-only",)
+    if by_file:
+        run("facts", "--from-text", "-", "-o", str(tmp_path / "m.json"), text_in=text)
+        flags = ("--facts", str(tmp_path / "m.json"))
+
+    document = json.loads(run("explain", *flags, "--json", text_in=text + log).stdout)
+
+    assert document["explanations"][0]["here"]["state"] == "not-so"
+    assert document["mending"]["code"] == "mend-depends"
+    assert document["mending"]["command"].startswith("ortgpu-fix")
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "command"),
+    [
+        (
+            "RuntimeError: CUDA error: no kernel image is available for execution on the device\n",
+            "mend-depends",
+            "ortgpu-fix --torch match",
+        ),
+        ("libnvidia-ml.so: Driver/library version mismatch\n", "mend-by-hand", None),
+    ],
+)
+def test_of_an_unknown_machine_a_remedy_depends_where_packages_mend_it(
+    run: Run, log: str, code: str, command: str | None
+) -> None:
+    mending = json.loads(run("explain", "--text-only", "--json", text_in=log).stdout)["mending"]
+
+    assert (mending["code"], mending["command"]) == (code, command)
 
 
 def test_a_text_that_is_long_is_read_in_pieces(run: Run, tmp_path: Path) -> None:
