@@ -11,6 +11,7 @@ import copy
 import csv
 import os
 import shutil
+import sys
 import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -60,10 +61,12 @@ def is_layered(folder: str) -> bool:
 
     Source: https://docs.kernel.org/filesystems/overlayfs.html
     """
+    if sys.platform != "linux":  # Wine shows that file, too
+        return False
     try:
         mounts = _MOUNTS.read_text("utf-8", "surrogateescape").splitlines()
         device = Path(folder).stat().st_dev
-    except OSError:  # elsewhere than on Linux
+    except OSError:
         return False
     number = f"{os.major(device)}:{os.minor(device)}"
     rows = [line.split() for line in mounts]

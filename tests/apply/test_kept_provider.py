@@ -356,6 +356,9 @@ def test_the_filesystem_of_a_folder_is_looked_up(
 
     assert is_layered(str(tmp_path)) is layered
     assert not is_layered(str(tmp_path / "none"))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(sys, "platform", "win32")
+        assert is_layered(str(tmp_path)) is False
     mounts.unlink()
     assert not is_layered(str(tmp_path))
 
