@@ -71,6 +71,7 @@ def codes(here: Here) -> list[str]:
     [
         ("cpu-build-in-use", reason("here-build", version="1.26.0", cuda="12.8")),
         ("package-gutted", reason("here-build", version="1.26.0", cuda="12.8")),
+        (NATIVE, reason("here-build", version="1.26.0", cuda="12.8")),
         ("cudnn-9-missing", reason("here-libraries", version="1.26.0")),
         ("no-kernel-image", reason("here-gpu-code", version="1.26.0")),
         ("numpy-too-new", reason("here-package", name="numpy", version="1.26.4")),
