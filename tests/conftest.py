@@ -18,6 +18,8 @@ from disk_steps import Steps, note_steps
 from hypothesis import settings
 from stand import HANG_UP, PIP, Kind, Stand
 
+from ortgpu_fix.apply import hashed_files
+from ortgpu_fix.utils.files import file_digest
 from support.local_index import LocalIndex
 from support.standin_wheels import Venv, make_set, make_venv
 
@@ -146,6 +148,19 @@ def stand(request: pytest.FixtureRequest, stand_of: Callable[[Kind], Stand]) -> 
 @pytest.fixture
 def quick(stand_of: Callable[[Kind], Stand]) -> Stand:
     return stand_of("uv")
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files that are hashed to see whether they are what was told, in this order."""
+    read: list[Path] = []
+
+    def digest(path: Path) -> str:
+        read.append(path)
+        return file_digest(path)
+
+    monkeypatch.setattr(hashed_files, "file_digest", digest)
+    return read
 
 
 @pytest.fixture

@@ -145,7 +145,8 @@ def _are_right(
         if row.digest:
             known, size = unchanged.get(identity(row.about)), row.about.st_size
             if stay and not known and is_provider(row.path):
-                known = row.digest * has_content(stay.goal(row.path), size, row.digest)
+                there = has_content(stay.goal(row.path), size, row.digest)
+                known = row.digest if there else None
             known = known or file_digest(Path(long_path(row.path)))
             yield known in shared if row.path.endswith(NAMESPACE) else known == row.digest
 

@@ -87,8 +87,9 @@ def stage_wheels(
         folder.mkdir(parents=True, exist_ok=True)
         progress("resolve")
         wheels, urls = choose_wheels(plan, target, index, engine, into.work, progress, confirm)
+        layered = is_layered(site.platlib)
         with written_early(folder):
-            fetched = _fetch(wheels, target, index.sources, into, engine, progress)
+            fetched = _fetch(wheels, target, index.sources, into, engine, progress, layered)
             if writes_in_place(target.installed):
                 own_shared_files(into.folder, site, fetched)
         to_download = [wheel for wheel in wheels if wheel not in fetched]
@@ -102,7 +103,7 @@ def stage_wheels(
                 path = folder / companion.file
                 path.write_bytes(companion.content)
                 staged.append(StagedFile(wheel=companion.wheel, path=path))
-        layered, present = is_layered(site.platlib), frozenset[str]()
+        present: frozenset[str] = frozenset()
         if staged:
             progress("install", engine=engine.name, count=len(staged))
             with written_early(folder):
@@ -143,6 +144,7 @@ def _fetch(  # noqa: PLR0917
     into: Prefix,
     engine: Engine,
     progress: Progress,
+    layered: bool,  # noqa: FBT001
 ) -> tuple[Wheel, ...]:
     """Return those of `wheels` that the engine has brought: from its cache, else from the network.
 
@@ -159,8 +161,7 @@ def _fetch(  # noqa: PLR0917
     cached = replace(sources, offline=True)
     brought = _bring(asked, target, sources, into, engine, progress)
     site = Site.of(target)
-    stays = is_layered(site.platlib)
-    spoiled = spoiled_wheels(into.folder, site, brought, unchanged, provider_stays=stays)
+    spoiled = spoiled_wheels(into.folder, site, brought, unchanged, provider_stays=layered)
     if not spoiled:
         return brought
     progress("cache-spoiled", names=", ".join(wheel.name for wheel in spoiled))

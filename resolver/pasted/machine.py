@@ -34,9 +34,9 @@ SHOWN = 8
 """How many packages are told of in a line."""
 SOURCE = f"{TEXT} {{line}}"
 ASSUMED = "assumed"
+"""The sources of a fact that the text tells, and of one that it does not."""
 LIST = 6
 """From how many packages on it is a list of what is installed, not what somebody asked for."""
-"""The sources of a fact that the text tells, and of one that it does not."""
 _CUT = re.compile(r"\.\.\.$|…$")
 
 

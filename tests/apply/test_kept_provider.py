@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +14,7 @@ from typing import Any, cast
 import pytest
 from stand import GOOD, PIP, Kind, Stand
 
-from ortgpu_fix.apply import hashed_files, kept_provider
+from ortgpu_fix.apply import kept_provider
 from ortgpu_fix.apply.kept_provider import (
     LeanWheel,
     install_lean,
@@ -30,7 +29,6 @@ from ortgpu_fix.engine.common import Prefix, StagedFile
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.plan.wheels import PYPI, Wheel
-from ortgpu_fix.utils.files import file_digest
 from ortgpu_fix.utils.process import run
 from support.local_index import make_wheel
 from support.standin_wheels import clean_environment, find_uv, make_venv, state_of
@@ -78,20 +76,13 @@ def test_the_same_file_is_left_out_and_the_rest_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [None, b"another", BYTES[::-1]])
 def test_where_it_is_gone_or_another_the_wheel_stays_whole(
-    tmp_path: Path, there: bytes | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, there: bytes | None, hashed: list[Path]
 ) -> None:
     """Of another size, it is not even read."""
-    read: list[Path] = []
-
-    def digest(path: Path) -> str:
-        read.append(path)
-        return file_digest(path)
-
-    monkeypatch.setattr(hashed_files, "file_digest", digest)
     whole = staged(tmp_path / "wheels", provider=BYTES)
 
     assert lean_wheel(whole, site_with(tmp_path / "s", there), tmp_path) == LeanWheel(whole)
-    assert len(read) == (there == BYTES[::-1])
+    assert len(hashed) == (there == BYTES[::-1])
 
 
 def test_several_wheels_are_written_to_one_folder(tmp_path: Path) -> None:
@@ -280,42 +271,21 @@ def test_in_the_place_of_a_link_comes_the_file(tmp_path: Path) -> None:
     assert leave_in_place(tree, ()) == tree
 
 
-@pytest.fixture
-def over(tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
-    """Put a layer over a folder, and return where both are seen."""
-    mounted: list[Path] = []
-
-    def mount(below: Path) -> Path:
-        upper, inner, goal = (tmp_path / "layer" / name for name in ("upper", "inner", "merged"))
-        for folder in (upper, inner, goal):
-            folder.mkdir(parents=True)
-        layers = f"lowerdir={below},upperdir={upper},workdir={inner}"
-        done = subprocess.run(
-            ["mount", "-t", "overlay", "overlay", "-o", layers, goal],
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode:
-            pytest.skip("only root mounts")
-        mounted.append(goal)
-        return goal
-
-    yield mount
-    for goal in mounted:
-        subprocess.run(["umount", goal], check=True)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="no layers")
 @pytest.mark.parametrize("kind", ["uv", PIP])
 def test_in_a_layer_over_an_image_it_is_not_copied(
-    stand_of: Callable[[Kind], Stand], over: Callable[[Path], Path], kind: Kind, tmp_path: Path
+    stand_of: Callable[[Kind], Stand], mounted: Callable[..., Path], kind: Kind, tmp_path: Path
 ) -> None:
     """It stays in the layer below; and undo has nothing to put back."""
     stand = stand_of(kind)
     stand.have(GOOD)
     stand.have("onnxruntime 1.22.1")
     assert not is_layered(str(stand.venv.site))
-    merged = over(stand.venv.folder)
+    upper, inner = tmp_path / "layer" / "upper", tmp_path / "layer" / "inner"
+    upper.mkdir(parents=True)
+    inner.mkdir()
+    layers = f"lowerdir={stand.venv.folder},upperdir={upper},workdir={inner}"
+    merged = mounted("-t", "overlay", "overlay", "-o", layers)
     stand.venv = replace(stand.venv, folder=merged)
     assert is_layered(str(stand.venv.site))
     stand.before = state_of(merged)
@@ -325,11 +295,11 @@ def test_in_a_layer_over_an_image_it_is_not_copied(
     build = stand.venv.target().build
     assert build is not None
     assert (build.distribution, build.intact) == ("onnxruntime-gpu", True)
-    copies = [path.name for path in (tmp_path / "layer" / "upper").rglob("*") if path.is_file()]
+    copies = [path.name for path in upper.rglob("*") if path.is_file()]
     assert not [name for name in copies if "providers_cuda" in name]
     stand.undo()
     assert stand.unchanged()
-    copies = [path.name for path in (tmp_path / "layer" / "upper").rglob("*") if path.is_file()]
+    copies = [path.name for path in upper.rglob("*") if path.is_file()]
     assert not [name for name in copies if "providers_cuda" in name]
 
 

@@ -56,12 +56,17 @@ class Asked:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "wheels").mkdir()
     monkeypatch.setattr(staging, "spoiled_wheels", lambda *_, **__: ())
-    monkeypatch.setattr(Site, "of", lambda _: SimpleNamespace(platlib=str(tmp_path)))
+    monkeypatch.setattr(Site, "of", lambda _: None)
     return tmp_path
 
 
 def fetch(
-    asked: Asked, folder: Path, *wheels: Wheel, progress: Any = silent, **sources: Any
+    asked: Asked,
+    folder: Path,
+    *wheels: Wheel,
+    progress: Any = silent,
+    layered: bool = False,
+    **sources: Any,
 ) -> str:
     """Return the names of what was brought."""
     into = Prefix(folder / "tree", folder / "work", folder / "lock")
@@ -72,6 +77,7 @@ def fetch(
         into,
         cast("Engine", asked),
         progress,
+        layered,
     )
     return " ".join(row.name for row in found)
 
@@ -331,9 +337,8 @@ def test_a_provider_stays_in_a_layered_environment_alone(
         asked.append(provider_stays)
         return ()
 
-    monkeypatch.setattr(staging, "is_layered", lambda at: layered and at == str(folder))
     monkeypatch.setattr(staging, "spoiled_wheels", spoiled)
 
-    fetch(Asked(cached="a"), folder, wheel("a"))
+    fetch(Asked(cached="a"), folder, wheel("a"), layered=layered)
 
     assert asked == [layered]
