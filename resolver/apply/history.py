@@ -1,7 +1,8 @@
 """The changes of an environment that can be undone, and when their files are removed.
 
 A change folder without a journal is ignored. A committed change can be undone until the next one
-commits. An unfinished change is rolled back before anything else.
+commits. An unfinished change is rolled back before anything else. Changes are removed from the
+oldest on: one that outlasts a later one would be undone beneath that.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -98,31 +99,36 @@ def discard_undo_data(site: Site, *, allow_changed: bool = False) -> int:
         unfinished = [row for row in recorded_changes(site) if row.state in UNFINISHED]
         if unfinished and not allow_changed:
             raise Error("unfinished-change", folder=site.prefix)
-        for change in unfinished:
-            with contextlib.suppress(OSError):
-                delete_journal(site.state / str(change.number))
-        return prune_history(site, everything=True) + remove_tree(site.stage)
+        everything = [folder for _, folder in change_folders(site)]
+        return _remove_changes(everything) + remove_tree(site.stage)
 
 
-def prune_history(site: Site, *, everything: bool = False) -> int:
-    """Remove the changes that cannot be undone, or `everything`; return the bytes that stay.
+def prune_history(site: Site) -> int:
+    """Remove the changes that cannot be undone; return the bytes that stay.
 
     The newest committed change is kept, and unfinished ones always. The caller holds the lock. What
     cannot be removed is tried again by the next run. Raises those of `read_journal`.
     """
-    remaining, keep = 0, not everything
+    keep, gone = True, []
     for _, folder in change_folders(site):
         progress = state(read_journal(site, folder))
         if progress in UNFINISHED or (progress == "committed" and keep):
             keep = keep and progress != "committed"
-            continue
-        try:
-            delete_journal(folder)
-        except OSError:
-            remaining += size_of(folder)
         else:
-            remaining += remove_tree(folder)
-    return remaining
+            gone.append(folder)
+    return _remove_changes(gone)
+
+
+def _remove_changes(newest_first: Sequence[Path]) -> int:
+    """Remove changes, the oldest first, up to one that cannot be; return the bytes that stay."""
+    remaining, left = 0, list(newest_first)
+    while left:
+        try:
+            delete_journal(left[-1])
+        except OSError:
+            break
+        remaining += remove_tree(left.pop())
+    return remaining + sum(map(size_of, left))
 
 
 def delete_journal(folder: Path) -> None:

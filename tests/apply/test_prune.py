@@ -85,8 +85,69 @@ def test_the_newest_that_was_done_is_kept_and_what_is_unfinished(site: Site) -> 
 
     assert prune_history(site) == 0
     assert kept(site) == [4, 3, 2]
-    assert prune_history(site, everything=True) == 0
-    assert kept(site) == [4, 2]
+
+
+@pytest.mark.parametrize("killed_at", [1, 2, 3])
+@pytest.mark.parametrize("last", [(COMMIT,), (), (COMMIT, UNDO)])
+def test_forgetting_that_is_killed_leaves_the_newest(
+    site: Site, monkeypatch: pytest.MonkeyPatch, killed_at: int, last: tuple[Record, ...]
+) -> None:
+    """An older one would be undone beneath what came later."""
+    for number, more in enumerate(((COMMIT,), (COMMIT,), last), start=1):
+        record(site, number, *more)
+    killed_after(killed_at, monkeypatch)
+
+    with pytest.raises(KeyboardInterrupt):
+        discard_undo_data(site, allow_changed=True)
+
+    there = [row.number for row in recorded_changes(site) if row.begin is not None]
+    assert there == [3, 2, 1][: 3 - killed_at]
+
+
+def test_tidying_that_is_killed_leaves_no_gap(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the last change is undone, the one before it can be."""
+    for number in (1, 2, 3):
+        record(site, number, COMMIT)
+    killed_after(1, monkeypatch)
+
+    with pytest.raises(KeyboardInterrupt):
+        prune_history(site)
+
+    assert [row.number for row in recorded_changes(site) if row.begin is not None] == [3, 2]
+
+
+def killed_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this program end after it has removed so many journals."""
+    left = [count]
+
+    def dying(folder: Path) -> None:
+        delete_journal(folder)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("ortgpu_fix.apply.history.delete_journal", dying)
+
+
+@pytest.mark.parametrize("stuck", [1, 2, 3])
+def test_what_came_after_a_change_that_cannot_be_removed_stays(
+    site: Site, monkeypatch: pytest.MonkeyPatch, stuck: int
+) -> None:
+    sizes = {}
+    for number in (1, 2, 3):
+        folder = record(site, number, COMMIT)
+        sizes[number] = 1 + (folder / "journal").stat().st_size
+
+    def refuse(folder: Path) -> None:
+        if folder.name == str(stuck):
+            raise PermissionError(13, "Permission denied", str(folder))
+        delete_journal(folder)
+
+    monkeypatch.setattr("ortgpu_fix.apply.history.delete_journal", refuse)
+    stays = [number for number in (3, 2, 1) if number >= stuck]
+
+    assert discard_undo_data(site) == sum(sizes[number] for number in stays)
+    assert kept(site) == stays
 
 
 def test_what_cannot_be_removed_is_counted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +162,16 @@ def test_what_cannot_be_removed_is_counted(site: Site, monkeypatch: pytest.Monke
     assert prune_history(site) == 1 + len((site.state / "1" / "journal").read_bytes())
     assert newest.exists()
     assert kept(site) == [2, 1]
+
+
+def test_what_stays_of_each_change_and_of_the_stage_is_counted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(site, 1, COMMIT)
+    record(site, 2, COMMIT)
+    monkeypatch.setattr("ortgpu_fix.apply.history.remove_tree", lambda _: 5)
+
+    assert discard_undo_data(site) == 15
 
 
 def test_after_a_change_all_that_could_not_be_removed_is_told(

@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from ortgpu_fix.apply.history import recorded_changes
 from prove.states import prove
 from support.states_model import Environment
 
@@ -34,6 +35,19 @@ def test_an_undo_that_was_killed_goes_on_past_a_user_s_file_among_the_metadata(s
     state.add(where="info")
     state.apply(releases=("onnxruntime-gpu 1.26.0",))
     state.undo_hit(allow=False, fails=False, step=step)
+    state.undo(allow=False)
+    state.teardown()
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("step", [6, 12, 18])
+def test_what_is_left_of_a_killed_forget_is_not_undone_beneath_a_later_change(step: int) -> None:
+    """The apply before it was killed when it was to remove the change before."""
+    state = Environment()
+    state.begin(first="nvidia-cudnn-cu12 9.1", releases=("onnxruntime-gpu 1.26.0",))
+    state.apply_hit(releases=("nvidia-cudnn-cu12 9.2",), fails=False, step=50)
+    assert [row.state for row in recorded_changes(state.world.site)] == ["committed"] * 2
+    state.forget(allow=False, step=step)
     state.undo(allow=False)
     state.teardown()
 
