@@ -67,7 +67,7 @@ class RecognisedFailure(NamedTuple):
     row: Failure
     library: LibraryName | None
     if_wanted: bool
-    """Whether it says so only where a GPU was wanted."""
+    """Whether a program for CPUs prints the same, and nothing shows that a GPU was wanted."""
 
 
 def explanations(
@@ -88,7 +88,8 @@ def explanations(
     onnxruntime-gpu that it is about, where known; `logged`: the one that the log itself names.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
-    for each in recognised:
+    known = [each for each in recognised if not each.if_wanted]
+    for each in known or recognised:
         row = _of_release(each.row, table, release)
         rows.setdefault(row.code, []).append(each._replace(row=row))
     for found in rows.values():
@@ -177,17 +178,18 @@ def _explanation(
         remedy = origin.remedies.get(row.about, remedy)
     if row.by_release and release:
         cause, remedy = row.by_release.cause, row.by_release.remedy
+    maybe = found[0].if_wanted
     return Explanation(
         code=row.code,
-        severity=row.severity,
+        severity="info" if maybe else row.severity,
         line=first.evidence.line,
         line_number=first.evidence.line_number,
         cause=cause[language].format_map(values),
         remedy=remedy[language].format_map(values),
-        commands=() if origin else row.commands,
-        fixable=row.fixable and origin is None,
+        commands=() if origin or maybe else row.commands,
+        fixable=row.fixable and origin is None and not maybe,
         sources=row.sources,
-        certain=not row.generic,
+        certain=not row.generic and not maybe,
         evidence=tuple(dict.fromkeys(each.evidence for each in found))[:MOST_EVIDENCE],
         libraries=tuple(dict.fromkeys(library.name for library in named)),
         origin=origin.code if origin else None,

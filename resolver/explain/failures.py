@@ -15,8 +15,9 @@ from packaging.specifiers import SpecifierSet
 
 from ..messages.catalog import LANGUAGES
 from ..plan.reasons import Severity
-from .patterns import Pattern, pattern, regex
-from .wordings import LoggedLibrary, Parsers, Wording, reader_of, told_missing
+from .own_words import BESIDE, told_beside, told_missing
+from .patterns import Pattern, any_quotes, pattern, regex
+from .wordings import LoggedLibrary, Parsers, Wording, reader_of
 
 T = TypeVar("T")
 ByLanguage = Mapping[str, str]
@@ -169,8 +170,15 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
         wordings=(
             *(_rows(table, "wordings", _wording) if "wordings" in table else ()),
-            *(_absent(word, after=True) for word in table.get("absent_after", ())),
-            *(_absent(word, after=False) for word in table.get("absent_before", ())),
+            *(_absent(word, "told", after=True) for word in table.get("absent_after", ())),
+            *(_absent(word, "told", after=False) for word in table.get("absent_before", ())),
+            *(_absent(word, "told-unloadable", after=True) for word in table.get("unloaded", ())),
+            *(
+                _beside(kind, word, where)
+                for kind in BESIDE
+                for where, words in table.get(kind, {}).items()
+                for word in words
+            ),
         ),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
         ours=_patterns(table.get("ours", ()), "ours"),
@@ -209,11 +217,21 @@ def _wording(row: Sequence[str]) -> Wording:
     return Wording(pattern(source), kind)
 
 
-def _absent(word: str, *, after: bool) -> Wording:
+def _absent(word: str, kind: str, *, after: bool) -> Wording:
     """Return that a library is not there, by `word` after its name, or before it."""
+    return _in_words(kind, word, lambda found: told_missing(found, after=after))
+
+
+def _beside(kind: str, word: str, where: str) -> Wording:
+    """Return that the GPU is not seen or not used, by `word` beside it."""
+    return _in_words(kind, word, lambda found: told_beside(found, where))
+
+
+def _in_words(kind: str, word: str, expression: Callable[[str], str]) -> Wording:
     wanted = pattern(re.escape(word), word)
-    source = told_missing(wanted.regex.pattern, after=after)
-    return Wording(wanted._replace(regex=re.compile(source), joins=False), "told")
+    source = expression(wanted.regex.pattern)
+    joins = kind in BESIDE  # the name of a library is not told from others' across lines
+    return Wording(wanted._replace(regex=re.compile(source), joins=joins), kind)
 
 
 def _needed(row: Mapping[str, Any]) -> NeededFiles:
@@ -304,7 +322,9 @@ def _texts(row: Mapping[str, Any], key: str) -> ByLanguage:
 
 
 def _patterns(sources: tuple[str, ...] | list[str], key: str) -> tuple[Pattern, ...]:
-    return tuple(pattern(source, f"{key}[{number}]") for number, source in enumerate(sources))
+    return tuple(
+        pattern(any_quotes(source), f"{key}[{number}]") for number, source in enumerate(sources)
+    )
 
 
 RELEASE = re.compile(

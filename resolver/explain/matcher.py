@@ -207,11 +207,12 @@ class Search:
         """Return what the log says, root causes first, errors before warnings.
 
         `release`: the onnxruntime-gpu of this machine, used where the log names none;
-        `has_gpu`: whether the machine has a GPU, which is then wanted.
+        `has_gpu`: whether the machine has a GPU, which is then wanted. What a program for CPUs
+        prints as well is no more than information where nothing shows that a GPU was wanted.
         """
         wanted = self.wanted or has_gpu
         places = [each for places in self._found.values() for each in places]
-        found = [each for each in places if wanted or not each.if_wanted]
+        found = [each._replace(if_wanted=each.if_wanted and not wanted) for each in places]
         release = self.release or release
         return explanations(
             found,

@@ -57,8 +57,9 @@ def mending(
         found = None if plan is None else _of_plan(plan, by_user)
         return found or Mending(reason("mend-nothing-known"), ("verify",))
     worst = [each for each in explanations if each.severity == explanations[0].severity]
-    if all(each.origin for each in worst):
-        return Mending(reason("mend-other-program"))
+    by_none = _of_no_command(worst)
+    if by_none:
+        return Mending(reason(by_none))
     arguments = _arguments(worst[0])
     if plan is None and worst[0].fixable and not arguments:
         return Mending(reason("mend-verify"), ("verify",))
@@ -80,6 +81,13 @@ def mending(
     if flags:
         return Mending(reason("mend-here"), (*flags, "--apply"))
     return _with_these_packages(plan, said, worst[0])
+
+
+def _of_no_command(worst: Sequence[Explanation]) -> str | None:
+    """Return why no command mends it, whatever the machine: a label of the texts."""
+    if worst[0].severity == "info" and not worst[0].certain:
+        return "mend-if-wanted"
+    return "mend-other-program" if all(each.origin for each in worst) else None
 
 
 def _of_plan(plan: Plan, by_user: Callable[[Finding], bool]) -> Mending | None:

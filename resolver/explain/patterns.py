@@ -36,6 +36,10 @@ _VARYING = re.compile(
     r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)(?:[?*+]|\{[\d,]*\})?\??"
     r"|(?:\[[^\]]*\]|\\[A-Za-z]|\.)(?:[?*+]|\{[\d,]*\})?\??|.[?*{]|\{[^}]*\}|[.^$+?{}]"
 )
+_QUOTE = re.compile(
+    r"""(\[(?:\\.|[^\]])*\]|\\.|\(\?<[=!][^)]*\))|(?<!\w)['"`](?![?*+{])|['"`](?![\w?*+{])"""
+)
+_ANY_QUOTE = """['"`]?"""
 _PRIVATE = 0xE000
 """Where Unicode has room: an escaped character stands there while its expression is taken apart."""
 
@@ -63,6 +67,11 @@ def pattern(source: str, key: str = "pattern") -> Pattern:
     if len(anchor.encode()) < SHORTEST or any("|" in text for text in fixed):
         raise ValueError(f"{key}: fixed text is needed, and alternatives only in a group")
     return Pattern(regex=expression, anchor=anchor)
+
+
+def any_quotes(source: str) -> str:
+    """Return an expression for texts that may have another quotation mark than it has, or none."""
+    return _QUOTE.sub(lambda found: found[1] or _ANY_QUOTE, source)
 
 
 def regex(source: str, key: str = "pattern") -> re.Pattern[str]:

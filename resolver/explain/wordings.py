@@ -2,8 +2,9 @@ r"""What a message says, whatever its wording: `missing:cuda:12@cuda`, `cuda:35`
 
 Three kinds of messages are parsed here, each once: what a loader says of a library (glibc, Windows'
 errors 126, 127, 193 and 1114, macOS, .NET, and programs that load libraries themselves), the
-statuses of CUDA, cuDNN and cuBLAS, and what pip, uv and poetry say of a distribution. The rows of
-`failures.toml` name the keys that they are about; `@` says who asked for a library.
+statuses of CUDA, cuDNN and cuBLAS, and what pip, uv and poetry say of a distribution. What people
+say of a library or a GPU (`own_words.py`) has keys of the same form. The rows of `failures.toml`
+name the keys that they are about; `@` says who asked for a library.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
+from .own_words import BEFORE, BESIDE, is_supposed
 from .patterns import Pattern, pattern
 
 OTHERS = re.compile(
@@ -23,37 +25,6 @@ OTHERS = re.compile(
 """Programs whose libraries are not ours to bring, by what their messages hold."""
 LOADER = ("missing", "symbol", "unloadable")
 """What a loader says of a library."""
-_FILE = r"(?a:(?P<library>(?<![\w.+-])[\w.+-]{1,80}\.(?:dll|so)(?:\.\d[.\d]{0,10})?)(?!\.?\w))"
-_LINKS = (
-    r"(?: ?(?:which|that|it|file|library|DLL|is|was|are|were|has|been|does|do|did|could|can|be"
-    r"|still|already|文件|一直|也|都|还|仍然|系统|打不开：|ファイル|が|は|も|을\(를\)|을|를|이|가|파일이|파일을"
-    r"|est|n'est|wurde|wird|konnte|ist|è|non|não|foi|se|no|не|был|файл)(?![a-z])){0,5} ?"
-    r"(?:ca|was|is|are|were|does|do|did|could|can)?"
-)
-"""What may stand between the name of a library and that it is not there."""
-_NAMES = (
-    r"(?:(?:the|a|file|library|module|DLL|文件|файл|библиотеку|найти|загрузить|die|Datei|le|fichier"
-    r"|el|archivo|o|arquivo|pliku) ){0,3}"
-)
-_ELSE = (
-    r"(?! symbol| debug| depend|指定的| (?:in|at) (?!run ?time)[\w$/]"
-    r"|[,;]? (?:falling|using|searching|trying|skipping|but found))"
-)
-"""What may not stand after it: something else is not there, or the library is elsewhere."""
-_SUPPOSED = re.compile(
-    r"\b(?:[Ii]f|[Ww]hen|[Uu]nless|[Ii]n case|[Aa]s long as|Should)\b(?! (?:I|we|it|the|running"
-    r"|trying|starting|loading|using|importing)\b(?! library| file| DLL))"
-    r"|\b(?:[Ww]enn|[Ss]i(?! reinstala)|no longer|[Ll]ooking for|[Cc]hecking|[Ss]kipping)\b"
-    r"|如果|若|的话|場合"
-    r"|^\W{0,4}(?:/(?:usr/)?bin/)?(?:rm|cp|mv|ls|ln|cat|chmod|chown|file|readelf|strip|install"
-    r"|patchelf|du|find|stat|bash|dpkg-shlibdeps|COPY failed|CMake \w+|echo|raise|throw"
-    r"|[Ff]ix(?:ed|es)?|[Rr]esolved|[Aa]dded)\b|^\s*(?:#|--|[-*] \[[ x]\])|\|\||ENOENT|nvc_info\.c"
-    r"|cache key|checksum of ref|(?:log(?:ger)?|logging)\.\w+\(|\((?:will|not needed)"
-)
-"""What shows that a line tells of no failure: of a condition, of a search, of a shell's own files,
-in code, or of what was mended."""
-BEFORE = 400
-"""How far before a message its asker is looked for."""
 
 
 class Signal(NamedTuple):
@@ -92,7 +63,9 @@ class Wording(NamedTuple):
 NOT_FOUND = "126"
 """Windows' ERROR_MOD_NOT_FOUND: it, or a library that it needs, is not there."""
 
-_SYMBOL = re.compile(r"_{0,2}(?:cublas|cudnn|cufft|curand|nvrtc|nvJitLink)")
+_SYMBOL = re.compile(
+    r"_{0,2}(?:cublas|cudnn|cufft|curand|cusolver|cusparse|cuda[A-Z]|nvrtc|nvJitLink)"
+)
 
 
 class LoggedLibrary(NamedTuple):
@@ -157,43 +130,39 @@ class Parsers(NamedTuple):
         names; `texts`: its key by what CUDA says of it.
         """
         makers: dict[str, Make] = {kind: _loader(kind, read) for kind in LOADER}
-        makers |= {"status": _status(statuses), "told": _told(read)}
+        makers |= {"status": _status(statuses), "told": _in_a_sentence(makers["missing"])}
+        makers["told-unloadable"] = _in_a_sentence(_loader("unloadable", read, NOT_FOUND))
+        makers |= {kind: _in_a_sentence(_always(kind), unless_condition=True) for kind in BESIDE}
         rows = [(row.pattern, makers[row.kind]) for row in wordings if row.kind in makers]
-        rows += [(pattern(re.escape(text)), _always(key)) for text, key in texts.items()]
+        rows += [(_of_cuda(text), _always(key)) for text, key in texts.items()]
         rows += [(row.pattern, _named(row.kind)) for row in wordings if row.kind not in makers]
         return cls(tuple(rows))
 
 
-def told_missing(word: str, *, after: bool) -> str:
-    """Return the expression of a library that is not there, in words that people use.
-
-    `word` is an expression itself, and stands after the library's name or before it.
-    """
-    if after:
-        return rf"""{_FILE}['"`”」]?[,:，]?(?: =>)?{_LINKS}{word}{_ELSE}"""
-    return (
-        rf"""{word}\w{{0,4}}[:：]? ?{_NAMES}['"`“「]?(?:[\w./\\:~-]{{1,200}}[/\\])?{_FILE}{_ELSE}"""
-    )
+def _of_cuda(text: str) -> Pattern:
+    """Return the pattern of what CUDA says, however it begins; AMD's HIP says the same."""
+    first, rest = text[0], re.escape(text[1:])
+    return pattern(rf"(?<!HIP error: )[{first.lower()}{first.upper()}]{rest}")
 
 
-def _told(read: Read) -> Make:
-    missing = _loader("missing", read)
+def _in_a_sentence(make: Make, *, unless_condition: bool = False) -> Make:
+    """Make no signal of a sentence that only supposes it."""
 
     def signal(match: re.Match[str]) -> Signal | None:
-        start, end = match.span()
-        line = match.string[max(0, start - BEFORE) : start].rpartition("\n")[2]
-        line += match.string[start : end + BEFORE].partition("\n")[0]
-        return None if _SUPPOSED.search(line) else missing(match)
+        supposed = is_supposed(match, unless_condition=unless_condition)
+        return None if supposed else make(match)
 
     return signal
 
 
-def _loader(kind: str, read: Read) -> Make:
+def _loader(kind: str, read: Read, told: str | None = None) -> Make:
+    """Return what makes a signal of a loader's message; `told`: the error that it means."""
+
     def signal(match: re.Match[str]) -> Signal | None:
         groups = match.groupdict()
         library = read(groups.get("library") or "")
         asker = _asker(match, groups.get("asker") or "", read)
-        part, error = library.part, groups.get("error")
+        part, error = library.part, groups.get("error") or told
         if error == NOT_FOUND and part and not part.startswith("provider"):
             return Signal(f"missing:{part}:{library.major}@{asker}", library)
         if not part and _SYMBOL.match(groups.get("symbol") or ""):

@@ -290,10 +290,10 @@ def test_a_machine_that_cannot_be_looked_at_promises_no_more_than_the_log(
     assert said == ["mend-by-python", "mend-by"]
 
 
-@pytest.mark.parametrize(("gpus", "codes"), [(("8.0",), ["cpu-build-in-use"]), ((), [])])
+@pytest.mark.parametrize(("gpus", "severity"), [(("8.0",), "error"), ((), "info")])
 def test_a_build_without_cuda_is_wrong_where_there_is_a_gpu(
     gpus: tuple[str, ...],
-    codes: list[str],
+    severity: str,
     machine: Callable[..., str],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -304,7 +304,7 @@ def test_a_build_without_cuda_is_wrong_where_there_is_a_gpu(
     __main__.main(["explain", str(file), "--facts", facts, "--json"])
 
     rows = json.loads(capsys.readouterr().out)["explanations"]
-    assert [row["code"] for row in rows] == codes
+    assert [(row["code"], row["severity"]) for row in rows] == [("cpu-build-in-use", severity)]
 
 
 def test_of_one_file_no_name_is_told(run: Run, tmp_path: Path) -> None:

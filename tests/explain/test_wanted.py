@@ -34,11 +34,29 @@ def only(log: str) -> Explanation:
         ('get_providers() is ["CPUExecutionProvider"]', "cpu-fallback"),
     ],
 )
-def test_what_a_program_for_cpus_prints_says_nothing_unless_a_gpu_was_wanted(
+def test_what_a_program_for_cpus_prints_is_an_error_only_where_a_gpu_was_wanted(
     printed: str, code: str
 ) -> None:
-    assert codes(printed) == []
-    assert codes(WANTED + printed) == codes(printed, has_gpu=True) == [code]
+    assert only(printed).severity == "info"
+    assert codes(printed) == codes(WANTED + printed) == codes(printed, has_gpu=True) == [code]
+    assert only(WANTED + printed).severity != "info"
+
+
+def test_what_has_one_reason_is_certain() -> None:
+    assert only("zlibwapi.dll is missing\n").certain
+    assert not only(WANTED + SESSION).certain
+
+
+def test_what_means_nothing_for_sure_is_not_the_reason_of_anything() -> None:
+    harmless = "No registered plugin EP device found for 'CUDAExecutionProvider'\n"
+
+    assert (only(harmless).severity, only(harmless).certain) == ("info", True)
+    assert mending([only(harmless)], (), None).why.code == "mend-by-hand"
+    assert mending([only(BUILD)], (), None).why.code == "mend-if-wanted"
+
+
+def test_what_is_certain_leaves_no_place_for_what_may_be() -> None:
+    assert codes(f"{BUILD}zlibwapi.dll is missing\n") == ["zlibwapi-missing"]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +76,7 @@ def test_code_is_no_output(code: str) -> None:
 def test_that_a_gpu_was_wanted_may_stand_in_a_later_piece() -> None:
     search = Search(TABLE)
     search.feed(BUILD)
-    assert search.explanations() == ()
+    assert [each.severity for each in search.explanations()] == ["info"]
     search.feed("CUDA failure 100: no CUDA-capable device is detected with CUDAExecutionProvider\n")
     assert [each.code for each in search.explanations()] == ["cpu-build-in-use", "no-gpu-visible"]
 
