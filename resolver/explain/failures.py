@@ -231,7 +231,8 @@ def _in_words(kind: str, word: str, expression: Callable[[str], str]) -> Wording
     wanted = pattern(re.escape(word), word)
     source = expression(wanted.regex.pattern)
     joins = kind in BESIDE  # the name of a library is not told from others' across lines
-    return Wording(wanted._replace(regex=re.compile(source), joins=joins), kind)
+    made = wanted._replace(regex=re.compile(source), joins=joins, pasted=kind != "told")
+    return Wording(made, kind)
 
 
 def _needed(row: Mapping[str, Any]) -> NeededFiles:

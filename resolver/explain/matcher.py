@@ -146,6 +146,8 @@ class Search:
     def _places(
         self, wanted: Pattern, views: Sequence[_View]
     ) -> Iterator[tuple[Span, re.Match[str]]]:
+        if wanted.pasted and self._words is not None:
+            return
         for kind, view in enumerate(views if wanted.joins else views[:1]):
             for low, high in self._windows(wanted.anchor, kind, view):
                 for match in wanted.regex.finditer(view.text, low, high):

@@ -51,6 +51,8 @@ class Pattern(NamedTuple):
     anchor: str
     joins: bool = True
     """Whether it is looked for in lines that a terminal wrapped, too."""
+    pasted: bool = False
+    """Whether it is looked for in what people paste alone, not in a log too long to hold."""
 
 
 def pattern(source: str, key: str = "pattern") -> Pattern:

@@ -125,6 +125,15 @@ def test_a_sentence_ends_where_it_ends_however_far_the_text_goes_on() -> None:
         assert codes_of(f"{before}If you know more, {missing} here. Thanks") == []
 
 
+def test_people_do_not_write_what_is_too_long_to_hold() -> None:
+    """A gigabyte takes seconds because little is looked for in it."""
+    own, failed = f"{UNUSED[0]}\n", "cudnn64_9.dll is missing\n"
+
+    assert codes_of(own) == ["cpu-fallback"]
+    assert explain_log([own], TABLE) == ()
+    assert [each.code for each in explain_log([own, failed], TABLE)] == ["cudnn-9-missing"]
+
+
 def test_each_list_of_words_stands_on_its_own_side() -> None:
     """A table of its own: the words of `failures.toml` are many."""
     rows = {row["code"]: row for row in load_table("failures")["failure"]}
