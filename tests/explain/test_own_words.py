@@ -171,6 +171,9 @@ def test_each_list_of_words_stands_on_its_own_side() -> None:
     for text in ("sleeps on GPU", "GPU nobody woke", "CPU all falls to", "is unseen GPU"):
         assert said(text) == []
     assert said("cudnn64_9.dll\nis gone") == []
+    # In a log that is too long to hold only the names of libraries are looked for.
+    assert explain_log(["cudnn64_9.dll is gone\n"], table) != ()
+    assert explain_log(["cudnn64_9.dll loads not\n", "the GPU sleeps on\n"], table) == ()
 
 
 def test_amd_says_the_same_of_its_own() -> None:
