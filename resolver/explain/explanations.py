@@ -83,6 +83,7 @@ def explanations(
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
+    What a program for CPUs prints as well counts only where nothing else was recognised.
     `origins`: the kinds of programs that the log has traces of; `ours`: whether it names anything
     that this program can change; `python`: whether it shows Python's packages; `release`: the
     onnxruntime-gpu that it is about, where known; `logged`: the one that the log itself names.

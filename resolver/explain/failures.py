@@ -219,20 +219,19 @@ def _wording(row: Sequence[str]) -> Wording:
 
 def _absent(word: str, kind: str, *, after: bool) -> Wording:
     """Return that a library is not there, by `word` after its name, or before it."""
-    return _in_words(kind, word, lambda found: told_missing(found, after=after))
+    return _in_words(kind, word, told_missing(re.escape(word), after=after))
 
 
 def _beside(kind: str, word: str, where: str) -> Wording:
     """Return that the GPU is not seen or not used, by `word` beside it."""
-    return _in_words(kind, word, lambda found: told_beside(found, where))
+    return _in_words(kind, word, told_beside(re.escape(word), where))
 
 
-def _in_words(kind: str, word: str, expression: Callable[[str], str]) -> Wording:
-    wanted = pattern(re.escape(word), word)
-    source = expression(wanted.regex.pattern)
+def _in_words(kind: str, word: str, source: str) -> Wording:
+    """Return a wording by the expression `source`, which is looked for where `word` stands."""
     joins = kind in BESIDE  # the name of a library is not told from others' across lines
-    made = wanted._replace(regex=re.compile(source), joins=joins, pasted=kind != "told")
-    return Wording(made, kind)
+    made = pattern(re.escape(word), word)
+    return Wording(made._replace(source=source, joins=joins, pasted=kind != "told"), kind)
 
 
 def _needed(row: Mapping[str, Any]) -> NeededFiles:

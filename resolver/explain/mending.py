@@ -57,9 +57,8 @@ def mending(
         found = None if plan is None else _of_plan(plan, by_user)
         return found or Mending(reason("mend-nothing-known"), ("verify",))
     worst = [each for each in explanations if each.severity == explanations[0].severity]
-    by_none = _of_no_command(worst)
-    if by_none:
-        return Mending(reason(by_none))
+    if label := _of_no_command(worst):
+        return Mending(reason(label))
     arguments = _arguments(worst[0])
     if plan is None and worst[0].fixable and not arguments:
         return Mending(reason("mend-verify"), ("verify",))
@@ -84,7 +83,7 @@ def mending(
 
 
 def _of_no_command(worst: Sequence[Explanation]) -> str | None:
-    """Return why no command mends it, whatever the machine: a label of the texts."""
+    """Return why no command mends it, whatever the machine: a label of the texts; None: one may."""
     if worst[0].severity == "info" and not worst[0].certain:
         return "mend-if-wanted"
     return "mend-other-program" if all(each.origin for each in worst) else None

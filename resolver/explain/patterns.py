@@ -47,12 +47,22 @@ _PRIVATE = 0xE000
 class Pattern(NamedTuple):
     """A regular expression, and fixed text without which it cannot match."""
 
-    regex: re.Pattern[str]
+    source: str
     anchor: str
     joins: bool = True
     """Whether it is looked for in lines that a terminal wrapped, too."""
     pasted: bool = False
     """Whether it is looked for in what people paste alone, not in a log too long to hold."""
+
+    @property
+    def regex(self) -> re.Pattern[str]:
+        """The expression, compiled when its fixed text was found for the first time."""
+        return _compiled(self.source)
+
+
+@cache
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source)
 
 
 def pattern(source: str, key: str = "pattern") -> Pattern:
@@ -60,7 +70,7 @@ def pattern(source: str, key: str = "pattern") -> Pattern:
 
     Raises ValueError that begins with `key` where it is no expression, or has no fixed text.
     """
-    expression = regex(source, key)
+    regex(source, key)
     plain = _LITERAL.sub(lambda found: chr(_PRIVATE + ord(found[1])), source)
     fixed = _VARYING.split(plain)
     anchor = "".join(
@@ -68,7 +78,7 @@ def pattern(source: str, key: str = "pattern") -> Pattern:
     )
     if len(anchor.encode()) < SHORTEST or any("|" in text for text in fixed):
         raise ValueError(f"{key}: fixed text is needed, and alternatives only in a group")
-    return Pattern(regex=expression, anchor=anchor)
+    return Pattern(source=source, anchor=anchor)
 
 
 def any_quotes(source: str) -> str:
@@ -79,7 +89,7 @@ def any_quotes(source: str) -> str:
 def regex(source: str, key: str = "pattern") -> re.Pattern[str]:
     """Compile `source`. Raises ValueError that begins with `key`."""
     try:
-        return re.compile(source)
+        return _compiled(source)
     except re.error as error:
         raise ValueError(f"{key}: {error}") from error
 
