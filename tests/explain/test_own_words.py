@@ -125,6 +125,15 @@ def test_a_sentence_ends_where_it_ends_however_far_the_text_goes_on() -> None:
         assert codes_of(f"{before}If you know more, {missing} here. Thanks") == []
 
 
+def test_a_library_is_missing_whenever_somebody_looks_a_gpu_unused_under_a_condition_is_not() -> None:
+    """The table is made here, so that what makes its parsers is under the test."""
+    table = parse_failures(load_table("failures"))
+    library = explain_log("cudnn64_8.dll is missing if I start it\n", table)
+
+    assert [each.code for each in library] == ["cudnn-8-missing"]
+    assert explain_log("The GPU is not used if I start it\n", table) == ()
+
+
 def test_people_do_not_write_what_is_too_long_to_hold() -> None:
     """A gigabyte takes seconds because little is looked for in it."""
     own, failed = f"{UNUSED[0]}\n", "cudnn64_9.dll is missing\n"
