@@ -9,9 +9,11 @@ from ..facts.markers import marker_environment
 from ..facts.model import GPU_BUILD, Facts, Package
 from ..matrix.model import Matrix
 from ..plan.reasons import Consumer, Named, Reason
+from ..resolve.options import PlanOptions
 from ..resolve.serving import Serving, against, serving
 from ..versions import major
-from .parse import ParsedPin
+from .against import LACKS, known_wheels, spelled, why_not
+from .parsed import ParsedPin
 
 ProjectState = Facts | Sequence[ParsedPin]
 """What is installed: as it was seen, or as a lock pins it."""
@@ -82,22 +84,43 @@ def compare(
         held = any(package and row.version == package.version for row in matrix.builds)
         return found, package.version if package and not held and not found.release else None
 
+    known_files = known_wheels(matrix)
+    old, new = (
+        each if isinstance(each, Facts) else spelled(each, known_files) for each in (old, new)
+    )
     (before, old_unknown), (after, new_unknown) = state(old), state(new)
     return Update(
         before,
         after,
         tuple(
-            HostChange(
-                name,
-                () if old_unknown else against(_installed(old, host), matrix),
-                () if new_unknown else against(_installed(new, host), matrix),
-            )
+            _on_host(name, host, None if old_unknown else old, None if new_unknown else new, matrix)
             for name, host in hosts
         ),
         old_unknown,
         new_unknown,
         tuple(sorted({*_uncounted(old, base, matrix)} ^ {*_uncounted(new, base, matrix)})),
     )
+
+
+def _on_host(
+    name: str, host: Facts, old: ProjectState | None, new: ProjectState | None, matrix: Matrix
+) -> HostChange:
+    """Return what the step changes on a machine; None is a state of which nothing is known.
+
+    A lock may leave libraries to the machine: what it lacks counts where the old one lacked none.
+    """
+    before, after = (() if each is None else _against(each, host, matrix) for each in (old, new))
+    kept = tuple(why for why in before if why.code != LACKS)
+    if old is None or kept != before:
+        after = tuple(why for why in after if why.code != LACKS)
+    return HostChange(name, kept, after)
+
+
+def _against(state: ProjectState, host: Facts, matrix: Matrix) -> tuple[Reason, ...]:
+    found = against(_installed(state, host), matrix)
+    if isinstance(state, Facts) or any(why.code == "gpu-build-absent" for why in found):
+        return found
+    return tuple(dict.fromkeys((*found, *why_not(state, host, PlanOptions(), matrix))))
 
 
 def _uncounted(state: ProjectState, base: Facts, matrix: Matrix) -> Iterator[Named]:

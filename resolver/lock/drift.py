@@ -13,24 +13,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..facts.markers import marker_environment
-from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
-from ..fleet.common_facts import has_gpu, locked_names, without_installed_set
+from ..facts.model import CPU_BUILD, GPU_BUILD, Facts
+from ..fleet.common_facts import locked_names, without_installed_set
 from ..matrix.model import Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Unlock
-from ..plan.reasons import Reason, RequirementLine, reason
+from ..plan.reasons import Reason, reason
 from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
-from ..resolve.situation import Situation, situation
 from ..versions import newest_first
-from .parse import ParsedLock, ParsedPin
+from .against import KnownWheels, known_wheels, release_of, spelled, why_not
+from .parsed import ParsedLock, ParsedPin
 
 DriftVerdict = Literal["holds", "drifted", "impossible"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_Place = tuple[str, str | None]
-"""Platform and ABI tag of a wheel; None: it fits every Python."""
-_Known = dict[tuple[str, str], dict[str, set[_Place]]]
-"""What each wheel is for, by its hash, by name and version of the distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +81,13 @@ def drift(
 ) -> Drift:
     """Compare a lock with the machine of `facts`, and, if asked, with what is `installed` there."""
     environment = marker_environment(facts)
-    pins = [pin for pin in locked.pins if pin.applies(environment)]
-    by_name = {pin.name: pin for pin in pins}
-    release = by_name.get(GPU_BUILD) or by_name.get(CPU_BUILD)
-    known = _known(matrix)
-    differences = tuple(_differences(locked.pins, known))
+    known = known_wheels(matrix)
+    every = spelled(locked.pins, known)
+    pins = [pin for pin in every if pin.applies(environment)]
+    release = release_of(pins)
+    differences = tuple(_differences(every, known))
     bare = without_installed_set(facts, matrix, locked_names(matrix))
-    against = _against(pins, release, bare, options, matrix)
-    against += tuple(_without_wheel(pins, known, situation(facts, PlanOptions(), matrix)))
+    against = why_not(every, facts, options, matrix)
     moved = tuple(_moved(pins, facts, matrix)) if installed else ()
     now = resolve(bare, options._replace(latest=True), matrix)
     newest = now.release
@@ -114,7 +109,7 @@ def drift(
     )
 
 
-def _differences(pins: Sequence[ParsedPin], known: _Known) -> Iterator[Difference]:
+def _differences(pins: Sequence[ParsedPin], known: KnownWheels) -> Iterator[Difference]:
     """Yield broken hashes, and the versions and hashes that the matrix should know and does not."""
     # Other indexes have builds of torch that the matrix has no hash of.
     names = {name for name, _ in known} - {TORCH, *DOMAIN_LIBRARIES}
@@ -134,90 +129,6 @@ def _differences(pins: Sequence[ParsedPin], known: _Known) -> Iterator[Differenc
                 sha256 = entry.sha256
                 why = reason("lock-hash-unknown", distribution=name, version=version, sha256=sha256)
                 yield Difference(line=entry.line, why=why)
-
-
-def _without_wheel(pins: Sequence[ParsedPin], known: _Known, here: Situation) -> Iterator[Reason]:
-    """Yield the pins whose known wheels are all for other systems and Pythons."""
-    place: _Place = here.platform, here.abi
-    for pin in pins:
-        wheels = known.get((pin.name, pin.version), {})
-        places = [wheels.get(entry.sha256, {place}) for entry in pin.hashes]  # unknown: may fit
-        if places and not set().union(*places) & {place, (here.platform, None)}:
-            yield reason(
-                "lock-hash-missing",
-                distribution=pin.name,
-                version=pin.version,
-                platform=here.platform,
-                python=here.abi,
-            )
-
-
-def _known(matrix: Matrix) -> _Known:
-    known: _Known = {}
-
-    def add(name: str, version: str, sha256: str, place: _Place) -> None:
-        known.setdefault((name, version), {}).setdefault(sha256, set()).add(place)
-
-    for build in matrix.builds:
-        for wheel in build.wheels:
-            add(GPU_BUILD, build.version, wheel.sha256, (build.platform, wheel.python))
-    releases = [row for kind in matrix.distributions.values() for row in kind.releases]
-    for row in (*releases, *matrix.msvc):
-        add(row.name, row.version, row.sha256, (row.platform, row.python))
-    for torch in matrix.torch.builds:
-        for file in torch.wheels:
-            add(TORCH, torch.version, file.sha256, (torch.platform, file.python))
-    for library in matrix.torch.companions:
-        for file in library.wheels:
-            python = None if file.python == "py3" else file.python
-            add(library.name, library.version, file.sha256, (library.platform, python))
-    return known
-
-
-def _against(
-    pins: Sequence[ParsedPin],
-    release: ParsedPin | None,
-    facts: Facts,
-    options: PlanOptions,
-    matrix: Matrix,
-) -> tuple[Reason, ...]:
-    """Return why exactly the set of `pins` cannot work on the machine of `facts`."""
-    if release is None:
-        system = f"{facts.platform.system} {facts.platform.machine}"
-        return (reason("lock-not-for", system=system, python=facts.python.version),)
-    if release.name == CPU_BUILD:
-        here = situation(facts, options, matrix)
-        return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
-    lines = tuple(
-        RequirementLine(text, text)
-        for pin in pins
-        if pin.name not in matrix.owners
-        for text in [f"{pin.name}=={pin.version}"]
-    )
-    exactly = options._replace(
-        onnxruntime=f"=={release.version}",
-        requirements=(*options.requirements, *lines),
-    )
-    plan = resolve(_with_torch(facts, pins), exactly, matrix)
-    if plan.verdict == "impossible":
-        rejected = {row.version: row.reasons for row in plan.rejected}
-        unknown = (reason("lock-release-unknown", version=release.version),)
-        return rejected.get(release.version, unknown)
-    held = {pin.name for pin in pins}
-    return tuple(
-        reason("lock-lacks", distribution=wheel.name)
-        for wheel in plan.selection
-        if wheel.name not in held and wheel.name in matrix.distributions
-    )
-
-
-def _with_torch(facts: Facts, pins: Sequence[ParsedPin]) -> Facts:
-    """Return `facts` with the torch of the lock instead of the installed one."""
-    locked = [Package(name=pin.name, version=pin.version) for pin in pins if pin.name == TORCH]
-    if not locked:
-        return facts
-    others = tuple(package for package in facts.packages if package.name != TORCH)
-    return facts._replace(packages=(*others, *locked))
 
 
 def _moved(pins: Sequence[ParsedPin], facts: Facts, matrix: Matrix) -> Iterator[MovedPin]:

@@ -6,26 +6,23 @@ as far as they hold exact pins and SHA-256 hashes.
 
 from __future__ import annotations
 
-import itertools
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, cast
+from dataclasses import replace
+from types import MappingProxyType
+from typing import cast
 
 from packaging.markers import InvalidMarker, Marker
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from ..errors import Error
-from ..facts.markers import marker_holds
-from ..facts.model import Facts
-from ..requirements.lines import logical_lines, without_options
+from ..requirements.lines import files_named, logical_lines, without_options
 from ..utils.toml import tomllib
 from ..versions import requirement
 from .machine_lines import read_machines
-
-Format = Literal["requirements", "pylock", "uv", "dockerfile", "project"]
-"""The last is the lock of uv, Poetry or PDM."""
+from .parsed import Format, ParsedHash, ParsedLock, ParsedPin
+from .unconditional import unconditional
 
 _HASH = re.compile(r"--hash[ =]sha256:(\S+)")
 _COMMENT = re.compile(r"(^|\s+)#.*$")
@@ -36,47 +33,14 @@ _PRINTED = re.compile(
 _MATRIX = re.compile(r"^# matrix: (\S+) (sha256:\S+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedHash:
-    """A SHA-256 in a lock."""
-
-    sha256: str
-    line: int
+Included = Mapping[tuple[str, str], tuple[str, str]]
+"""By a file and what its `-r` names: the name of that file from here, and its text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedPin:
-    """A distribution in a lock, at one version."""
+def read_lock(text: str, file: str, included: Included = MappingProxyType({})) -> ParsedLock:
+    """Return what is in the lock `text` of `file`, and in what it has `included`.
 
-    name: str
-    """Canonical."""
-    version: str
-    marker: str
-    """Where it is installed; empty: everywhere."""
-    hashes: tuple[ParsedHash, ...]
-    line: int
-    """The line that names it, from 1."""
-
-    def applies(self, environment: Mapping[str, str]) -> bool:
-        """Return whether it is installed under the marker values of `environment`."""
-        return not self.marker or marker_holds(self.marker, environment)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedLock:
-    """What a lock holds."""
-
-    format: Format
-    pins: tuple[ParsedPin, ...]
-    matrix_date: str | None
-    """Of the matrix that it was made with; None where the lock does not name it."""
-    matrix_digest: str | None
-    machines: tuple[Facts, ...] = ()
-    """The machines with a GPU that it was made for, where its header names them."""
-
-
-def read_lock(text: str, file: str) -> ParsedLock:
-    """Return what is in the lock `text`; `file` is for messages.
+    What an included file pins stands on the line that includes it.
 
     Raises Error `lock-unreadable` where it is not a lock.
     """
@@ -87,12 +51,15 @@ def read_lock(text: str, file: str) -> ParsedLock:
             "\n" * text.count("\n", 0, printed.start(1)),
             *printed[1].splitlines(keepends=True),
         ]
-        lock_format, pins = "dockerfile", list(_requirements("".join(map(_unquoted, lines))))
+        lock_format, pins = (
+            "dockerfile",
+            list(_requirements("".join(map(_unquoted, lines)), file, {})),
+        )
     else:
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError):  # also of a number that is too long for Python
-            pins = list(_requirements(text))
+            pins = list(_requirements(text, file, dict(included)))
         else:
             lock_format, pins = _toml(document, text.splitlines(), file)
     if not pins:
@@ -125,8 +92,17 @@ def _check_marker(pin: ParsedPin, file: str) -> None:
         raise Error("lock-unreadable", file=file, cause=cause) from error
 
 
-def _requirements(text: str) -> Iterator[ParsedPin]:
+def _requirements(
+    text: str, file: str, included: dict[tuple[str, str], tuple[str, str]]
+) -> Iterator[ParsedPin]:
+    """Yield what a requirements file pins; each of the `included` counts once, and is taken out."""
     for start, line in logical_lines(text):
+        for name, _ in files_named(line):
+            if (file, name) in included:
+                inside, its_text = included.pop((file, name))
+                for pin in _requirements(its_text, inside, included):
+                    hashes = tuple(replace(entry, line=start) for entry in pin.hashes)
+                    yield replace(pin, line=start, hashes=hashes)
         hashes = tuple(
             ParsedHash(sha256=sha256.lower(), line=number)
             for number, part in enumerate(line.splitlines(), start)
@@ -148,12 +124,21 @@ def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[
         except InvalidWheelFilename:
             return
         version, marker = str(release), marker.strip()
+        stand_in = _is_bare(file)
     else:
         exact = [spec.version for spec in wanted.specifier if spec.operator in {"==", "==="}]
         if len(exact) != 1 or exact[0].endswith(".*"):
             return
         name, version, marker = canonicalize_name(wanted.name), exact[0], str(wanted.marker or "")
-    yield ParsedPin(name=name, version=version, marker=marker, hashes=hashes, line=line)
+        stand_in = False
+    yield ParsedPin(
+        name=name, version=version, marker=marker, hashes=hashes, line=line, stand_in=stand_in
+    )
+
+
+def _is_bare(file: object) -> bool:
+    """Return whether a file's name or address is of a wheel that every machine can install."""
+    return str(file).endswith("-none-any.whl")
 
 
 def _toml(
@@ -178,7 +163,9 @@ def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> I
         blocks = [(0, len(lines))] * len(packages)
     for package, block in zip(packages, blocks, strict=True):
         wheels = cast("list[dict[str, dict[str, str]]]", package.get("wheels") or [])
-        hashes = [wheel["hashes"]["sha256"].lower() for wheel in wheels]
+        sources = [package[key] for key in ("sdist", "archive") if key in package]
+        files = [*wheels, *cast("list[dict[str, dict[str, str]]]", sources)]
+        hashes = [file["hashes"]["sha256"].lower() for file in files]
         if "version" in package:
             name = str(package["name"])
             yield ParsedPin(
@@ -190,6 +177,7 @@ def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> I
                     for sha256 in hashes
                 ),
                 line=_line(lines, f'"{name}"', *block),
+                stand_in=any(_is_bare(wheel.get("url") or wheel.get("path")) for wheel in wheels),
             )
 
 
@@ -198,10 +186,13 @@ def _project(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[P
 
     uv writes `resolution-markers`, a list; Poetry `markers`, and PDM `marker`, a text.
     """
-    for package in cast("list[dict[str, object]]", document["package"]):
+    packages = cast("list[dict[str, object]]", document["package"])
+    wanted = unconditional(packages)
+    for package in packages:
         forks = cast("list[str]", package.get("resolution-markers") or [])
         marker = package.get("marker") or package.get("markers")
         written = marker if isinstance(marker, str) else " or ".join(f"({fork})" for fork in forks)
+        files = cast("list[dict[str, object]]", package.get("wheels") or package.get("files") or [])
         if "version" in package:
             name = str(package["name"])
             yield ParsedPin(
@@ -210,6 +201,8 @@ def _project(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[P
                 marker=written,
                 hashes=(),
                 line=_line(lines, f'name = "{name}"', 0, len(lines)),
+                wanted=wanted.get(name),
+                stand_in=any(_is_bare(value) for file in files for value in file.values()),
             )
 
 
@@ -218,9 +211,11 @@ def _uv(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[Parsed
     project = cast("dict[str, list[str]]", document.get("project") or {})
     groups = cast("dict[str, list[object]]", document.get("dependency-groups") or {})
     lists: list[Sequence[object]] = [project.get("dependencies", []), *groups.values()]
-    for text in itertools.chain(*lists):
-        if isinstance(text, str):
-            yield from _pin(text, _line(lines, text, 0, len(lines)))
+    for at, texts in enumerate(lists):
+        for text in texts:
+            if isinstance(text, str):
+                for pin in _pin(text, _line(lines, text, 0, len(lines))):
+                    yield pin if at == 0 else replace(pin, wanted=None)
 
 
 def _line(lines: Sequence[str], wanted: str, start: int, end: int) -> int:

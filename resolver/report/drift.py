@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..lock.drift import Drift, MovedPin
 from ..lock.machine_lines import machine_line
-from ..lock.parse import ParsedLock
+from ..lock.parsed import ParsedLock
 from ..matrix.model import Matrix
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section

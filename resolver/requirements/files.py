@@ -17,8 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
+from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
+from packaging.utils import parse_wheel_filename
 
 from ..errors import Error
 from ..facts.project_tool import LOCKS
@@ -73,7 +75,7 @@ class RequirementsFile:
                 if found is None:
                     cause = f"{number}: {without_options(line)}"
                     raise Error("requirements-unreadable", file=self.path, cause=cause)
-                yield found
+                yield _of_wheel(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,17 @@ def _pyproject(
     except ValueError as error:  # no UTF-8, no TOML, or a number that is too long for Python
         raise Error("requirements-unreadable", file=path, cause=error) from error
     return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())
+
+
+def _of_wheel(found: Requirement) -> Requirement:
+    """Return `NAME @ ADDRESS` with the version of the wheel at that address, where it tells one."""
+    try:
+        path = unquote(urlsplit(found.url or "").path)
+        _, version, _, _ = parse_wheel_filename(path.rpartition("/")[2])
+    except ValueError:  # no address, or that of no wheel
+        return found
+    marker = f"; {found.marker}" if found.marker else ""
+    return Requirement(f"{found.name}=={version}{marker}")
 
 
 def _installed_by(place: str) -> Iterator[Requirement]:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 _FILE = re.compile(
-    r"^[ \t]*(?:(?P<constraint>-c|--constraint)|-r|--requirement)(?:[ \t]+|=|(?<=-[cr]))([^\s#]+)",
+    r"^[ \t]*(?:(?P<constraint>-c|--constraint)|-r|--requirement)(?:[ \t]+|=|(?<=-[cr]))"
+    r"""("[^"\n]+"|'[^'\n]+'|(?:\\ |[^\s#])+)""",
     re.MULTILINE,
 )
 _VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
@@ -44,5 +45,11 @@ def is_place(text: str) -> bool:
 
 
 def files_named(text: str) -> list[tuple[str, bool]]:
-    """Return the files that a requirements file includes, and whether as constraints."""
-    return [(match[2], match["constraint"] is not None) for match in _FILE.finditer(text)]
+    """Return the files that a requirements file includes, and whether as constraints.
+
+    pip splits the line as a shell does: a name with a blank stands in quotes, or has a backslash.
+    """
+    return [
+        (match[2].strip("\"'").replace("\\ ", " "), match["constraint"] is not None)
+        for match in _FILE.finditer(text)
+    ]

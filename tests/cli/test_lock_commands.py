@@ -25,7 +25,8 @@ from ortgpu_fix.cli.flags import FORMATS
 from ortgpu_fix.cli.inputs import PlanInputs
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver, Gpu
-from ortgpu_fix.lock.parse import ParsedLock
+from ortgpu_fix.fleet.model import Group
+from ortgpu_fix.lock.parsed import ParsedLock
 from ortgpu_fix.matrix.additions import additions_json
 from ortgpu_fix.resolve.options import PlanOptions
 from support.local_index import LocalIndex, make_wheel
@@ -207,6 +208,39 @@ def test_groups_get_a_file_each(run: Run, tmp_path: Path) -> None:
     assert "# for new: " in newer
 
 
+def test_a_group_of_a_pylock_has_a_name_of_pep_751(tmp_path: Path) -> None:
+    """uv and pip refused `pylock.1.26.0.toml`: a name has no more dots."""
+    groups = [
+        Group(distribution="onnxruntime-gpu", version=version, cuda="12", targets=())
+        for version in ("1.26.0", "1.19.2")
+    ]
+    one, two = [name.version for name in groups]
+
+    def names(output: str) -> list[str]:
+        return [path.name for path in lock_commands._paths(tmp_path / output, groups) if path]
+
+    assert names("pylock.toml") == ["pylock.1-26-0.toml", "pylock.1-19-2.toml"]
+    assert names("pylock.gpu.toml") == ["pylock.gpu-1-26-0.toml", "pylock.gpu-1-19-2.toml"]
+    assert names("gpu.txt") == [f"gpu.{one}.txt", f"gpu.{two}.txt"]
+
+
+@pytest.mark.parametrize("output", ["absent/gpu.txt", ".", "..", "taken.txt"])
+def test_nothing_is_made_where_a_lock_cannot_be_written(
+    output: str, run: Run, tmp_path: Path
+) -> None:
+    """`-o .` was an internal error, and the companions of a lock in no folder were left behind."""
+    (tmp_path / "taken.cuda11.txt").mkdir()
+    (tmp_path / "taken.txt").touch()
+    facts = [flag for name, row in SPLIT.items() for flag in machine(tmp_path, name, **row)]
+
+    done = run("lock", *facts, "-o", output, "-d", "wheels")
+
+    assert done.returncode == 7
+    assert "cannot be written" in done.stderr
+    assert not (tmp_path / "wheels").exists()
+    assert not list(tmp_path.glob("*.cuda13*"))
+
+
 def test_one_lock_for_two_systems(run: Run, tmp_path: Path) -> None:
     windows = {"system": "windows", "machine": "x86_64"}
     facts = [*machine(tmp_path, "server"), *machine(tmp_path, "laptop", platform=windows)]
@@ -370,6 +404,9 @@ def test_where_no_environment_is_named_the_lock_alone_is_looked_at(
     )
     assert told.endswith("\nThe lock works there\n")
     assert json.loads(check("gpu.txt", "--json")[1])["environment"] == []
+    code, told = check("gpu.txt", "--python", "3.12")  # the last one counts
+    assert code == 3
+    assert "the wheel of onnxruntime-gpu 1.26.0 for linux_x86_64, cp312 is not among" in told
     code, told = check("both.txt")
     assert (code, told.endswith("\nThe lock does not work there\n")) == (3, True)
     code, told = check("wrong.txt")
@@ -507,4 +544,12 @@ def test_only_a_machine_without_a_gpu_that_nobody_described_is_stood_in_for(
     for alone in (True, False):
         assert held_against(nobody, inputs, alone=alone) == [(facts, None)]
     everybody = [(machine, machine), (windows, windows)]
+    windows_312 = windows._replace(python=windows.python._replace(version="3.12.1"))
+    several = replace(locked, machines=(machine, windows_312))
+    for python, versions in (
+        *(("3.12", ["3.12.1"]), (None, ["3.11.7", "3.12.1"]), ("3.1", ["3.1", "3.1"])),
+        ("3.12.1", ["3.12.1"]),
+    ):
+        rows = [] if elsewhere else held_against(several, inputs, alone=True, python=python)
+        assert elsewhere or [one.python.version for one, _ in rows] == versions
     assert held_against(locked, inputs, alone=True) == ([(facts, None)] if elsewhere else everybody)

@@ -8,7 +8,7 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from ortgpu_fix.cli import lock_text
-from ortgpu_fix.cli.lock_text import read_lock_text
+from ortgpu_fix.cli.lock_text import read_included, read_lock_text
 from ortgpu_fix.errors import Error
 from ortgpu_fix.utils.process import Finished
 
@@ -82,3 +82,35 @@ def test_a_git_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Error) as caught:
         read_lock_text("HEAD:uv.lock")
     assert caught.value.values["cause"] == "git: 1"
+
+
+def test_what_a_requirements_file_includes(repository: Path) -> None:
+    """`-r gpu.txt` was skipped: "Nothing changes for the GPU", whatever changed in it."""
+    (repository / "more").mkdir()
+    (repository / "r.txt").write_text("-r more/a.txt\n-c limits.txt\n-r https://x.example/b.txt\n")
+    (repository / "more" / "a.txt").write_text("a==1\n-r ../r.txt\n-r b.txt\n")
+    (repository / "more" / "b.txt").write_text("\ufeffb==1\n")
+
+    found = read_included("r.txt", read_lock_text("r.txt"))
+
+    a, b, again = (str(Path(name)) for name in ("more/a.txt", "more/b.txt", "r.txt"))
+    assert {name: inside for name, (inside, _) in found.items()} == {
+        ("r.txt", "more/a.txt"): a,
+        (a, "../r.txt"): again,
+        (a, "b.txt"): b,
+    }
+    assert found[a, "b.txt"][1] == "b==1\n"
+
+
+def test_what_a_file_of_a_commit_includes_is_of_that_commit(repository: Path) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    (repository / "sub").mkdir()
+    (repository / "sub" / "r.txt").write_text("-r ../g.txt\n")
+    (repository / "g.txt").write_bytes(b"\xef\xbb\xbfold==1\n")
+    for words in (["add", "."], [*who, "commit", "-q", "-m", "two"]):
+        subprocess.run(["git", *words], check=True)
+    (repository / "g.txt").write_text("new==1\n")
+
+    found = read_included("HEAD:sub/r.txt", read_lock_text("HEAD:sub/r.txt"))
+
+    assert found == {("HEAD:sub/r.txt", "../g.txt"): ("HEAD:g.txt", "old==1\n")}

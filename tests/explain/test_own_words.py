@@ -125,7 +125,9 @@ def test_a_sentence_ends_where_it_ends_however_far_the_text_goes_on() -> None:
         assert codes_of(f"{before}If you know more, {missing} here. Thanks") == []
 
 
-def test_a_library_is_missing_whenever_somebody_looks_a_gpu_unused_under_a_condition_is_not() -> None:
+def test_a_library_is_missing_whenever_somebody_looks_a_gpu_unused_under_a_condition_is_not() -> (
+    None
+):
     """The table is made here, so that what makes its parsers is under the test."""
     table = parse_failures(load_table("failures"))
     library = explain_log("cudnn64_8.dll is missing if I start it\n", table)

@@ -14,7 +14,8 @@ import synthetic
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.lock.difference import Update, compare
-from ortgpu_fix.lock.parse import ParsedPin, read_lock
+from ortgpu_fix.lock.parse import read_lock
+from ortgpu_fix.lock.parsed import ParsedPin
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.resolve.serving import against
 
@@ -112,6 +113,34 @@ def test_a_release_that_the_matrix_does_not_hold_is_taken_to_work() -> None:
     nothing = compared(OLD, pins("transformer==4.1"))
     assert nothing.new_unknown is None
     assert nothing.dropped == found_gpus(OLD)
+
+
+def test_what_a_lock_installs_is_judged_as_a_check_of_it_does() -> None:
+    """`diff` said that it works there where `lock --check` said that it does not."""
+    machine = synthetic.facts(driver="12.2", gpus=("8.0",))
+    whole = ("onnxruntime-gpu==1.26", "nvidia-cudnn-cu12==9.28.0", "nvidia-cublas-cu12==12.8.4")
+    rows = {
+        "lock-rival": (*whole, "onnxruntime==1.26.0"),
+        "lock-lacks": whole[:2],
+        "requirement-conflict": (*whole, "numpy==1.19.5"),
+    }
+    for code, new in rows.items():
+        [found] = compared(pins(*whole), pins(*new), a=machine).hosts
+        assert ([why.code for why in found.after], found.falls_out) == ([code], True)
+        [back] = compared(pins(*new), pins(*whole), a=machine).hosts
+        assert back.after == ()
+    [old] = compared(pins(*rows["lock-rival"]), pins(*whole), a=machine).hosts
+    assert [why.code for why in old.before] == ["lock-rival"]
+
+
+def test_a_lock_that_leaves_libraries_to_the_machine_lacks_nothing_by_an_update() -> None:
+    machine = synthetic.facts(driver="12.2", gpus=("8.0",))
+    bare, newer = pins("onnxruntime-gpu==1.20.0"), pins("onnxruntime-gpu==1.26.0")
+    [host] = compared(bare, newer, a=machine).hosts
+    unknown = pins("onnxruntime-gpu==1.26.9")
+
+    assert (host.before, host.after) == ((), ())
+    assert compared(unknown, newer, a=machine).hosts[0].after == ()
 
 
 def test_wheels_that_are_newer_than_the_matrix_are_named() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 from told import gains, required, values_of
 
 import synthetic
@@ -37,13 +38,21 @@ from ortgpu_fix.resolve.resolver import resolve
 MATRIX = synthetic.matrix()
 ZERO, ONE = "0" * 64, "1" * 64
 SET = {"nvidia-cublas-cu12": "12.8.4", "nvidia-cudnn-cu12": "9.28.0", "onnxruntime-gpu": "1.26.0"}
-INSTALLED = [f"{name} {version}" for name, version in SET.items()]
+CLOSURE = {"flatbuffers": "25.2.10", "numpy": "2.4.6"}
+"""What else onnxruntime-gpu requires: with hashes pip and uv install nothing that is not pinned."""
+INSTALLED = [f"{name} {version}" for name, version in (SET | CLOSURE).items()]
+STAND_IN = (
+    f"onnxruntime @ https://x.example/onnxruntime-1.26.0-py3-none-any.whl --hash=sha256:{ONE}\n"
+)
 HEAD = "# matrix: 2026-01-01 sha256:invented\n"
 
 
 def lock(pins: dict[str, str] = SET, sha: str = ZERO, extra: str = "") -> str:
-    rows = (f"{name}=={version} \\\n    --hash=sha256:{sha}\n" for name, version in pins.items())
-    return HEAD + "".join(rows) + extra
+    def rows(pins: dict[str, str]) -> str:
+        return "".join(f"{name}=={it} \\\n    --hash=sha256:{sha}\n" for name, it in pins.items())
+
+    closure = {name: it for name, it in CLOSURE.items() if name not in extra and name not in pins}
+    return HEAD + rows(pins) + extra + rows(closure)
 
 
 def checked(text: str, facts: Facts | None = None, **options: Any) -> Drift:
@@ -197,7 +206,10 @@ def test_a_lock_that_holds_and_is_installed() -> None:
 
 def test_what_is_not_installed_has_drifted() -> None:
     found = checked(
-        lock(), synthetic.facts(INSTALLED[0], "nvidia-cudnn-cu12 9.1.0", "onnxruntime 1.22")
+        lock(),
+        synthetic.facts(
+            *INSTALLED[3:], INSTALLED[0], "nvidia-cudnn-cu12 9.1.0", "onnxruntime 1.22"
+        ),
     )
 
     assert found.verdict == "drifted"
@@ -209,16 +221,16 @@ def test_what_is_not_installed_has_drifted() -> None:
 
 
 def test_the_cpu_build_in_the_place_of_the_stand_in_has_drifted() -> None:
-    pins = SET | {"onnxruntime": "1.26.0"}
+    text = lock(extra=STAND_IN)
     provided = {"name": "onnxruntime", "version": "1.26.0", "provided": True}
 
-    assert checked(lock(pins), synthetic.facts(*INSTALLED, provided)).verdict == "holds"
-    assert checked(lock(pins), synthetic.facts(*INSTALLED, "onnxruntime 1.26.0")).moved
+    assert checked(text, synthetic.facts(*INSTALLED, provided)).verdict == "holds"
+    assert checked(text, synthetic.facts(*INSTALLED, "onnxruntime 1.26.0")).moved
 
 
 def test_a_damaged_distribution_has_drifted() -> None:
     gutted = {"name": "nvidia-cudnn-cu12", "version": "9.28.0", "intact": False}
-    [moved] = checked(lock(), synthetic.facts(INSTALLED[0], INSTALLED[2], gutted)).moved
+    [moved] = checked(lock(), synthetic.facts(*INSTALLED[2:], INSTALLED[0], gutted)).moved
 
     assert (moved.locked, moved.installed) == ("9.28.0", "9.28.0")
 
@@ -309,11 +321,23 @@ def test_the_newest_is_told_although_another_program_uses_an_older_cuda() -> Non
     assert found.newest == "1.31.0"
 
 
-@pytest.mark.parametrize("name", ["onnxruntime", "onnxruntime-directml", "ortgpu-fix-libraries"])
 @pytest.mark.parametrize("version", ["1.26.0", "9.9+set"])
-def test_builds_and_wheels_of_our_own_in_a_lock_ask_for_nothing(name: str, version: str) -> None:
+def test_wheels_of_our_own_in_a_lock_ask_for_nothing(version: str) -> None:
     """The set is judged by the build that is locked; what stands beside it requires nothing."""
-    assert codes(checked(lock(SET | {name: version}))) == []
+    assert codes(checked(lock(SET | {"ortgpu-fix-libraries": version}))) == []
+    assert codes(checked(lock(extra=STAND_IN.replace("1.26.0", version)))) == []
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnxruntime-directml"])
+def test_a_lock_that_installs_another_build_beside_that_for_the_gpu(name: str) -> None:
+    """uv.lock of a project that requires fastembed and onnxruntime-gpu had both, and held."""
+    found = checked(lock(SET | {name: "1.26.0"}))
+    [why] = found.against
+
+    assert found.verdict == "impossible"
+    assert why.code == "lock-rival"
+    assert values_of(why) == {"distribution": f"{name} 1.26.0"}
+    assert codes(checked(lock(extra=f"{name}==1.26.0 ; sys_platform == 'darwin'\n"))) == []
 
 
 def test_a_machine_where_nothing_works_has_no_newer_release() -> None:
@@ -394,8 +418,10 @@ def real_lock(tmp_path: Path) -> tuple[str, dict[str, str]]:
     facts = from_json(json.loads(json.dumps(synthetic.document(driver="12.2", python="3.11.7"))))
     made = resolve(facts, PlanOptions(), load_matrix())
     rows = [f"{one.name}=={one.version} --hash=sha256:{one.sha256}" for one in made.selection]
+    closure = {Requirement(line).name: "99" for line in made.requires}
+    rows += [f"{name}=={version} --hash=sha256:{ONE}" for name, version in closure.items()]
     (tmp_path / "lock.txt").write_text("\n".join(rows) + "\n")
-    return str(tmp_path / "lock.txt"), {one.name: one.version for one in made.selection}
+    return str(tmp_path / "lock.txt"), {one.name: one.version for one in made.selection} | closure
 
 
 def exit_code(*argv: str) -> int:
@@ -475,14 +501,15 @@ def test_a_lock_is_needed() -> None:
 # What `ortgpu-fix lock` writes, in each format.
 
 
+def _wheel(name: str, version: str) -> Wheel:
+    return Wheel(
+        name=name, version=version, index_url=PYPI, file=f"{name}.whl", size=1, sha256=ZERO
+    )
+
+
 def made_lock() -> Lock:
     """Return a lock of the invented set for two Pythons, with a companion."""
-    wheels = {
-        name: Wheel(
-            name=name, version=version, index_url=PYPI, file=f"{name}.whl", size=1, sha256=ZERO
-        )
-        for name, version in SET.items()
-    }
+    wheels = {name: _wheel(name, version) for name, version in SET.items()}
     companion = Wheel(
         name="ortgpu-fix-libraries",
         version="1.26.0+setabc",
@@ -503,7 +530,10 @@ def made_lock() -> Lock:
                 machines=(),
                 facts=synthetic.facts(),
                 chosen=tuple(chosen),
-                closure=(),
+                closure=tuple(
+                    Pinned(wheel=_wheel(name, it), url="https://files.example/x.whl")
+                    for name, it in CLOSURE.items()
+                ),
                 ranges=("flatbuffers",),
             ),
         ),
@@ -531,8 +561,9 @@ def test_each_format_is_read_back(name: str) -> None:
     assert locked.matrix_digest == "sha256:invented"
     pins = {pin.name: (pin.version, [one.sha256 for one in pin.hashes]) for pin in locked.pins}
     hashes = [] if name == "uv" else [ZERO]
+    closure = {} if name == "uv" else CLOSURE  # its own lock has that
     assert pins == {
-        **{each: (version, hashes) for each, version in SET.items()},
+        **{each: (version, hashes) for each, version in (SET | closure).items()},
         "ortgpu-fix-libraries": ("1.26.0+setabc", [] if name == "uv" else [ONE]),
     }
     assert drift(locked, there, PlanOptions(), MATRIX).verdict == "holds"
@@ -630,25 +661,30 @@ APP = {"name": "app", "version": "1", "requires": ["onnxruntime-gpu<1.20"]}
     ("pins", "packages", "moved"),
     [
         (SET, INSTALLED, []),
-        (SET, [*INSTALLED[:2], "onnxruntime-gpu 1.26"], []),  # another way to write it
-        (SET, [*INSTALLED, "numpy 2.0"], []),  # of no concern to the lock
+        (
+            SET,
+            [*INSTALLED[:2], *INSTALLED[3:], "onnxruntime-gpu 1.26"],
+            [],
+        ),  # another way to write it
+        (SET, [*INSTALLED, "scipy 1.17"], []),  # of no concern to the lock
         (SET, [*INSTALLED, PROVIDED], []),  # the stand-in is made here, and in no index
         (SET, [*INSTALLED, "onnxruntime 1.26.0"], [("onnxruntime", None, "1.26.0")]),
         (SET, [*INSTALLED, "onnxruntime-directml 1.24"], [("onnxruntime-directml", None, "1.24")]),
-        (SET | {"numpy": "2.0"}, [*INSTALLED, "numpy 2.1"], [("numpy", "2.0", "2.1")]),
-        (SET | {"numpy": "2.0"}, INSTALLED, [("numpy", "2.0", None)]),
+        (SET | {"numpy": "2.0"}, [*INSTALLED[:4], "numpy 2.1"], [("numpy", "2.0", "2.1")]),
+        (SET | {"numpy": "2.0"}, INSTALLED[:4], [("numpy", "2.0", None)]),
         (
-            SET | {"onnxruntime": "1.26.0"},
+            {"onnxruntime": "1.26.0"},
             [*INSTALLED, "onnxruntime 1.26.0"],
             [("onnxruntime", "1.26.0", "1.26.0")],
         ),
-        (SET | {"onnxruntime": "1.26.0"}, [*INSTALLED, PROVIDED], []),
+        ({"onnxruntime": "1.26.0"}, [*INSTALLED, PROVIDED], []),
     ],
 )
 def test_what_is_installed_otherwise_than_locked(
     pins: dict[str, str], packages: list[Any], moved: list[tuple[str, str | None, str | None]]
 ) -> None:
-    found = checked(lock(pins), synthetic.facts(*packages))
+    text = lock(extra=STAND_IN) if "onnxruntime" in pins else lock(pins)
+    found = checked(text, synthetic.facts(*packages))
 
     assert [(row.name, row.locked, row.installed) for row in found.moved] == moved
     assert found.verdict == ("drifted" if moved else "holds")
@@ -709,4 +745,40 @@ def test_of_two_builds_that_are_locked_that_for_the_gpu_counts() -> None:
     assert cpu is not None
     assert (cpu.name, cpu.version) == ("onnxruntime", "1.20.0")
     assert checked("numpy==2.0\n").release is None
-    assert checked(lock(SET | {"onnxruntime": "1.20.0"})).against == ()
+
+
+def test_two_versions_of_one_distribution_are_refused_by_whoever_installs_them() -> None:
+    """A merge of two branches left both; the last one was told, and the lock held."""
+    again = f"onnxruntime-gpu==1.20.0 --hash=sha256:{ZERO}\n"
+    [why] = checked(lock(extra=again)).against
+    apart = again.replace(" --hash", " ; python_version < '3.9' --hash")
+
+    assert why.code == "lock-twice"
+    assert values_of(why) == {"distribution": "onnxruntime-gpu", "versions": "1.26.0, 1.20.0"}
+    assert codes(checked(lock(extra=apart))) == []
+    assert codes(checked(lock(extra=again.replace("1.20.0", "1.26")))) == []
+    plain = "\n".join(f"{name}=={it}" for name, it in SET.items())
+    assert codes(checked(f"{plain}\nonnxruntime-gpu==1.26.0\n")) == []
+
+
+def test_a_release_may_be_written_without_its_last_zero() -> None:
+    found = checked(lock(SET | {"onnxruntime-gpu": "1.26"}))
+
+    assert found.verdict == "holds"
+    assert found.release is not None
+    assert found.release.version == "1.26.0"
+
+
+@pytest.mark.parametrize("name", CLOSURE)
+def test_with_hashes_what_the_build_requires_has_to_be_pinned(name: str) -> None:
+    """pip and uv refuse a requirement without a hash where another one has one."""
+    text = lock()
+    [line] = [row for row in text.splitlines() if row.startswith(name)]
+    without = text.replace(f"{line}\n    --hash=sha256:{ZERO}\n", "")
+    found = checked(without)
+
+    assert [(why.code, values_of(why)) for why in found.against] == [
+        ("lock-lacks", {"distribution": name})
+    ]
+    unhashed = "\n".join(f"{one}=={it}" for one, it in SET.items())
+    assert checked(unhashed).against == ()

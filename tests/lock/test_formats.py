@@ -658,3 +658,21 @@ def test_the_command_of_the_header_is_told_as_each_shell_takes_it() -> None:
         '# made by (in cmd): x "a"^%""',
         "# made by (in PowerShell): x 'a%'",
     ]
+
+
+def test_what_one_system_alone_needs_is_asked_for_by_no_other() -> None:
+    """uv refused the lines: msvc-runtime differs by Python here, and has no wheel for Linux."""
+    older = WINDOWS._replace(python=NEWER.python)
+    made = lock(
+        target(LINUX, ORT),
+        target(WINDOWS, ORT_WINDOWS, pinned("msvc-runtime", "14.44")),
+        target(older, ORT_WINDOWS, pinned("msvc-runtime", "14.51")),
+    )
+    rows = [line.strip() for line in uv_lines(made).splitlines() if "msvc-runtime" in line]
+
+    assert rows == [
+        "\"msvc-runtime==14.44 ; sys_platform == 'win32' and python_version == '3.11'\",",
+        "\"msvc-runtime==14.51 ; sys_platform == 'win32' and python_version == '3.12'\",",
+    ]
+    alone = lock(*made.targets[1:])
+    assert "14.44 ; sys_platform == 'win32' and python_version == '3.11'" in uv_lines(alone)

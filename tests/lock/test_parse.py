@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.lock.parse import ParsedPin, read_lock
+from ortgpu_fix.lock.parse import read_lock
+from ortgpu_fix.lock.parsed import ParsedPin
 
 ZERO, ONE = "0" * 64, "1" * 64
 
@@ -202,3 +203,122 @@ def test_a_marker_that_compares_nothing_installs_nothing(marker: str) -> None:
 def test_what_python_cannot_make_a_value_of_is_no_lock(value: str) -> None:
     with pytest.raises(Error, match="it pins nothing"):
         read_lock(f"a = {value}\n", "lock")
+
+
+UV_LOCK = """version = 1
+[[package]]
+name = "app"
+version = "0.1"
+source = { virtual = "." }
+dependencies = [
+    { name = "odd", marker = "no marker" },
+    { name = "old", marker = "python_full_version < '3.12'" },
+    { name = "fastembed" },
+]
+[package.optional-dependencies]
+cpu = [{ name = "alone" }]
+
+[[package]]
+name = "alone"
+version = "1"
+[[package]]
+name = "odd"
+version = "1"
+[[package]]
+name = "old"
+version = "1"
+dependencies = [{ name = "onnxruntime", marker = "sys_platform == 'linux'" }]
+[[package]]
+name = "fastembed"
+version = "1"
+dependencies = [
+    { name = "onnxruntime", marker = "sys_platform == 'win32'" },
+    { name = "fastembed" },
+]
+[[package]]
+name = "onnxruntime"
+version = "1.26.0"
+dependencies = [{ name = "numpy" }]
+[[package]]
+name = "numpy"
+version = "2"
+"""
+
+
+def test_what_is_installed_whatever_extras_are_asked_for() -> None:
+    wanted = {pin.name: pin.wanted for pin in read_lock(UV_LOCK, "uv.lock").pins}
+
+    assert wanted == {
+        "app": (),
+        "alone": None,  # an extra alone brings it
+        "odd": None,
+        "old": ("python_full_version < '3.12'",),
+        "fastembed": (),
+        "onnxruntime": ("sys_platform == 'win32'",),  # of two ways the shorter
+        "numpy": ("sys_platform == 'win32'",),
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "sure"),
+    [
+        ('groups = ["main", "dev"]\noptional = false', True),  # Poetry
+        ('groups = ["default"]', True),  # PDM
+        ('groups = ["main"]\noptional = true', False),
+        ('groups = ["dev"]', False),
+        ("optional = false", False),  # Poetry 1 does not say
+        ('groups = ["main"]\n[package.dependencies]\nb = ">1"', True),
+    ],
+)
+def test_the_groups_of_poetry_and_pdm(row: str, *, sure: bool) -> None:
+    [pin] = read_lock(f'[[package]]\nname = "a"\nversion = "1"\n{row}\n', "poetry.lock").pins
+
+    assert pin.is_sure({}) == sure
+
+
+def test_a_wheel_without_code_is_no_build() -> None:
+    name = "onnxruntime-1.26.0-py3-none-any.whl"
+    built = "onnxruntime-1.26.0-cp311-cp311-win_amd64.whl"
+    package = 'name = "onnxruntime"\nversion = "1.26.0"\n'
+    pylock = f'lock-version = "1.0"\n[[packages]]\n{package}'
+    project = f'[[package]]\n{package}groups = ["main"]\n'
+    texts = [
+        "https://x.example/{0}\n",
+        "onnxruntime @ file:///w/{0}\n",
+        pylock + 'wheels = [{{url = "https://x.example/{0}", hashes = {{sha256 = "a"}}}}]\n',
+        pylock + 'wheels = [{{path = "./{0}", hashes = {{sha256 = "a"}}}}]\n',
+        project + 'files = [{{file = "{0}", hash = "sha256:a"}}]\n',
+        project + 'wheels = [{{filename = "{0}"}}]\n',
+    ]
+    for text in texts:
+        assert [pin.is_sure({}) for pin in read_lock(text.format(name), "lock").pins] == [False]
+        assert [pin.is_sure({}) for pin in read_lock(text.format(built), "lock").pins] == [True]
+
+
+def test_what_only_a_group_of_a_project_names_is_not_sure() -> None:
+    text = '[project]\ndependencies = ["a==1"]\n[dependency-groups]\ncpu = ["b==1"]\n'
+
+    assert [pin.is_sure({}) for pin in read_lock(text, "pyproject.toml").pins] == [True, False]
+
+
+def test_the_hashes_of_a_pylock_are_those_of_its_sources_too() -> None:
+    """`uv export` writes an sdist alone where no wheel is: that was "no valid sha256"."""
+    row = '[[packages]]\nname = "{0}"\nversion = "1"\n{0} = {{hashes = {{sha256 = "{1}"}}}}\n'
+    text = 'lock-version = "1.0"\n' + row.format("sdist", ZERO) + row.format("archive", "1" * 64)
+
+    assert hashes(text) == [[(ZERO, 5)], [("1" * 64, 9)]]
+
+
+def test_what_is_included_stands_on_the_line_that_includes_it() -> None:
+    included = {
+        ("r.txt", "a b.txt"): ("a b.txt", f"\n\na==1 --hash=sha256:{ZERO}\n-r r.txt\n-r c.txt\n"),
+        ("a b.txt", "r.txt"): ("r.txt", "-r 'a b.txt'\n"),
+        ("a b.txt", "c.txt"): ("c.txt", "c==1\n"),
+    }
+    text = "\n-r 'a b.txt'\nd==1\n"
+    pins = read_lock(text, "r.txt", included).pins
+
+    assert [(pin.name, pin.line) for pin in pins] == [("a", 2), ("c", 2), ("d", 3)]
+    assert [entry.line for entry in pins[0].hashes] == [2]
+    assert len(included) == 3
+    assert [pin.name for pin in read_lock(text, "r.txt").pins] == ["d"]

@@ -30,6 +30,13 @@ LINES = {
     "numpy \\\n  <2 \\\n  # two breaks": ["numpy<2"],
     "numpy==1.26.4 --hash=sha256:00 --config-settings x=y": ["numpy==1.26.4"],
     "numpy @ https://example.invalid/n.whl": ["numpy @ https://example.invalid/n.whl"],
+    "numpy @ http://[/numpy-1.26.4-py3-none-any.whl": [
+        "numpy @ http://[/numpy-1.26.4-py3-none-any.whl"
+    ],
+    "numpy @ https://example.invalid/numpy-1.26.4-py3-none-any.whl#sha256=00": ["numpy==1.26.4"],
+    "t @ file:///w/t-2.7.1%2Bcu128-cp311-cp311-linux_x86_64.whl ; os_name == 'nt'": [
+        't==2.7.1+cu128; os_name == "nt"'
+    ],
     "onnxruntime==${ORT}": ["onnxruntime==1.22.1"],
     "numpy<2 ; sys_platform == 'win32'\nnumpy<3 ; sys_platform != 'win32'": [
         'numpy<2; sys_platform == "win32"',
@@ -152,3 +159,17 @@ def test_a_path_in_another_encoding_tells_nothing_and_the_next_line_counts(tmp_p
     (tmp_path / "r.txt").write_bytes(b"./caf\xe9/a-1-py3-none-any.whl\nnumpy\n")
 
     assert read(tmp_path / "r.txt") == ["numpy"]
+
+
+def test_names_of_files_as_pip_splits_them() -> None:
+    text = """-r "a b.txt"
+-c 'c d.txt'
+--requirement=e\\ f.txt  # comment
+-rg.txt
+"""
+    assert files_named(text.replace("\\\\", "\\")) == [
+        ("a b.txt", False),
+        ("c d.txt", True),
+        ("e f.txt", False),
+        ("g.txt", False),
+    ]

@@ -125,7 +125,7 @@ def _text(path: Path) -> str:
     """Return the text of a file. Raises Error `text-unreadable`."""
     try:
         with path.open("rb") as stream:
-            return stream.read(MOST_BYTES).decode()
+            return stream.read(MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise Error("text-unreadable", file=path, cause=error.strerror or error) from error
     except ValueError as error:

@@ -10,10 +10,11 @@ from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
 from .. import console
 from ..flags import CommandLine
-from ..lock_text import OURS, read_lock_text
+from ..lock_text import OURS, read_included, read_lock_text
 
 if TYPE_CHECKING:
-    from ...lock.parse import ParsedLock
+    from ...lock.parse import Included
+    from ...lock.parsed import ParsedLock
     from ..inputs import PlanInputs
 
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
@@ -31,8 +32,9 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """
     file = arguments.argument or ""
     text = read_lock_text(file)
-    if any(name in text for name in OURS):
-        return _check(text, file, arguments, environ, language)
+    included = read_included(file, text)
+    if any(name in one for name in OURS for one in (text, *(row[1] for row in included.values()))):
+        return _check(text, included, arguments, environ, language)
     if arguments.json:  # as of most projects
         from ...report.drift import not_ours_json
 
@@ -43,7 +45,11 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 
 def _check(
-    text: str, file: str, arguments: CommandLine, environ: Mapping[str, str], language: Language
+    text: str,
+    included: Included,
+    arguments: CommandLine,
+    environ: Mapping[str, str],
+    language: Language,
 ) -> int:
     from dataclasses import replace
 
@@ -58,14 +64,15 @@ def _check(
     from ...report.drift import drift_json, drift_sections
     from ..inputs import gather_inputs
 
-    locked = read_lock(text, file)
+    file = arguments.argument or ""
+    locked = read_lock(text, file, included)
     alone = describes_environment(arguments, environ, Path.cwd())
     inputs = gather_inputs(arguments, environ)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
     held = (
         replace(drift(locked, facts, inputs.options, matrix, installed=not alone), machine=machine)
-        for facts, machine in held_against(locked, inputs, alone=alone)
+        for facts, machine in held_against(locked, inputs, alone=alone, python=arguments.python)
     )
     found = max(held, key=lambda each: DRIFT_EXIT[each.verdict])
     if arguments.json:
@@ -77,16 +84,24 @@ def _check(
 
 
 def held_against(
-    locked: ParsedLock, inputs: PlanInputs, *, alone: bool
+    locked: ParsedLock, inputs: PlanInputs, *, alone: bool, python: str | None = None
 ) -> Sequence[tuple[Facts, Facts | None]]:
     """Return the facts to hold a lock against, each with the machine that stands for this one.
 
-    `alone`: no environment is named.
+    `alone`: no environment is named; `python`: the version that `--python` names.
     """
     facts = inputs.facts
     if alone and locked.machines and not inputs.elsewhere:
-        return [(one, one) for one in locked.machines]
+        return [(one, one) for one in _on(python, locked.machines)]
     made_for = [one for one in locked.machines if one.platform.key == facts.platform.key]
     if inputs.elsewhere or not made_for or not (facts.driver is None or facts.gpus == ()):
         return [(facts, None)]
     return [(facts._replace(driver=one.driver, gpus=one.gpus), one) for one in made_for]
+
+
+def _on(python: str | None, machines: Sequence[Facts]) -> Sequence[Facts]:
+    """Return the machines with that Python; where none has it, all of them as if they had it."""
+    if python is None:
+        return machines
+    of_that = [one for one in machines if f"{one.python.version}.".startswith(f"{python}.")]
+    return of_that or [one._replace(python=one.python._replace(version=python)) for one in machines]

@@ -13,7 +13,7 @@ from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, load_texts
 from .. import console
 from ..flags import CommandLine
-from ..lock_text import NAME, read_lock_text
+from ..lock_text import NAME, read_included, read_lock_text
 
 if TYPE_CHECKING:
     from ...lock.difference import ProjectState, Update
@@ -61,14 +61,15 @@ def _read_state(file: str) -> ProjectState:
     if path.is_dir() or path.suffix == ".tar":
         return _of_image(path)
     text = read_lock_text(file)
-    if NAME not in text:
+    included = read_included(file, text)
+    if all(NAME not in one for one in (text, *(row[1] for row in included.values()))):
         return ()
     from ...lock.parse import read_lock
     from ..facts_files import read_facts
 
     if text.lstrip().startswith("{"):
         return read_facts(file)
-    pins = read_lock(text, file).pins
+    pins = read_lock(text, file, included).pins
     if not any(pin.name in {GPU_BUILD, NAME} for pin in pins):
         raise Error("state-without-onnxruntime", file=file)
     return pins

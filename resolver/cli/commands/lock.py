@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -41,10 +43,10 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if len(groups) > 1 and arguments.output is None:
         raise Error("lock-needs-output", count=len(groups))
     output = None if arguments.output is None else Path(arguments.output)
+    paths = _paths(output, groups)
     maker = lock_builder(arguments, environ, options, matrix, output)
     write_format = FORMATS[arguments.format]
     texts = [clean_text(write_format(maker.lock(group))) for group in groups]
-    paths = _paths(output, groups)
     if arguments.directory is not None and "://" not in arguments.directory:
         write_companions(maker, groups, Path(arguments.directory))
     for path, text in zip(paths, texts, strict=True):
@@ -70,9 +72,25 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 
 def _paths(output: Path | None, groups: Sequence[Group]) -> list[Path | None]:
-    """Return where each group's lock goes: into `output`, or beside it with the group's name."""
-    if output is None or len(groups) == 1:
-        return [output] * len(groups)
-    return [
-        output.with_name(f"{output.stem}.{name}{output.suffix}") for name in group_names(groups)
-    ]
+    """Return where each group's lock goes: into `output`, or beside it with the group's name.
+
+    Nothing is made before all of them can be written. A name of PEP 751, `pylock.NAME.toml`, has
+    no other dots. Raises Error `file-unwritable`.
+    """
+    if output is None:
+        return [None] * len(groups)
+    paths = [output]
+    if len(groups) > 1 and not output.is_dir():
+        pylock = output.name.startswith("pylock.")
+        join, names = ("-" if pylock and output.stem != "pylock" else "."), group_names(groups)
+        paths = [
+            output.with_name(
+                f"{output.stem}{join}{name.replace('.', '-') if pylock else name}{output.suffix}"
+            )
+            for name in names
+        ]
+    for path in paths:
+        number = errno.EISDIR if path.is_dir() else errno.ENOENT
+        if path.is_dir() or not path.parent.is_dir():
+            raise Error("file-unwritable", file=path, cause=os.strerror(number))
+    return [*paths]

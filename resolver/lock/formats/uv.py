@@ -6,6 +6,8 @@ lock pins it together with the rest of the project.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from packaging.requirements import Requirement
 
 from ...companions.contents import STAND_IN
@@ -21,13 +23,11 @@ INSTALL = (
     "default-groups: beside those that are there (without the line uv takes `dev`)",
 )
 GROUP = "gpu"
-_ELSEWHERE = MarkerPlace(sys_platform="darwin", platform_machine="arm64", python_version="")
-"""A developer's machine that the lock is not for: nothing that is locked is installed there."""
 
 
 def uv_lines(lock: Lock) -> str:
     """Return the tables to add to pyproject.toml. Raises as `pylock` does."""
-    chosen = locked_distributions(lock, closure=False, beside=[_ELSEWHERE])
+    chosen = locked_distributions(lock, closure=False, beside=_elsewhere(lock))
     settings: dict[str, Value] = {"default-groups": [GROUP]}
     platforms = {(place.sys_platform, place.platform_machine) for place in lock.places}
     settings["required-environments"] = Rows(
@@ -56,6 +56,16 @@ def uv_lines(lock: Lock) -> str:
         for url, name in sorted(named.items())
     ]
     return "\n".join(texts)
+
+
+def _elsewhere(lock: Lock) -> set[MarkerPlace]:
+    """Return a developer's machine that the lock is not for, with each Python of the lock.
+
+    Nothing that is locked is installed there.
+    """
+    return {
+        replace(place, sys_platform="darwin", platform_machine="arm64") for place in lock.places
+    }
 
 
 def _elsewhere_only(lock: Lock) -> str:
