@@ -19,6 +19,7 @@ from ortgpu_fix.resolve.options import PlanOptions
 MATRIX = synthetic.matrix()
 EN = load_texts("en")
 SET = {"nvidia-cublas-cu12": "12.8.4", "nvidia-cudnn-cu12": "9.28.0", "onnxruntime-gpu": "1.26.0"}
+SET |= {"numpy": "2.2.6", "flatbuffers": "25.0"}
 INSTALLED = [f"{name} {version}" for name, version in SET.items()]
 HEAD = "# matrix: 2025-12-01 sha256:older\n"
 
@@ -100,6 +101,7 @@ def test_other_rows_of_the_same_day_are_told_without_its_date_twice() -> None:
 
 def test_what_has_drifted_in_words() -> None:
     moved = synthetic.facts(
+        *INSTALLED[3:],
         "nvidia-cudnn-cu12 9.10.2",
         "onnxruntime 1.22.1",
         {"name": "onnxruntime-gpu", "version": "1.26.0", "intact": False},
