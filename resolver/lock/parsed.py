@@ -35,7 +35,7 @@ class ParsedPin:
     """The line that names it, from 1."""
     wanted: tuple[str, ...] | None = ()
     """The markers under which it is installed without an extra or a group; None: nobody knows."""
-    stand_in: bool = False
+    stand_in: bool
     """A wheel without code, as our `onnxruntime` is, that requires the GPU build."""
 
     def applies(self, environment: Mapping[str, str]) -> bool:

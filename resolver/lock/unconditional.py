@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from packaging.markers import InvalidMarker, Marker
+from ..versions import requirement
 
 _MAIN = frozenset({"main", "default"})
 """The group of what a project itself requires: Poetry's name of it, and PDM's."""
@@ -55,12 +55,7 @@ def _required(package: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what a package of uv.lock requires without an extra; others tell it in other words."""
     rows = package.get("dependencies")
     for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and _is_marker(str(row.get("marker") or "")):
-            yield str(row["name"]), str(row.get("marker") or "")
-
-
-def _is_marker(text: str) -> bool:
-    try:
-        return not text or bool(Marker(text))
-    except (InvalidMarker, RecursionError):
-        return False
+        if isinstance(row, dict):
+            marker = str(row.get("marker") or "")
+            if not marker or requirement(f"x ; {marker}"):
+                yield str(row["name"]), marker

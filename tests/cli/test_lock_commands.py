@@ -422,6 +422,21 @@ def test_where_no_environment_is_named_the_lock_alone_is_looked_at(
     assert check("nobody.txt")[0] == 3  # this machine has no GPU
 
 
+def test_what_a_requirements_file_includes_is_held_too(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "gpu.txt").write_text("onnxruntime-gpu==1.26.0\n")
+    (tmp_path / "requirements.txt").write_text("requests==2.32.3\n-r gpu.txt\n")
+    (tmp_path / "newer.txt").write_text("-r newer-gpu.txt\n")
+    (tmp_path / "newer-gpu.txt").write_text("onnxruntime-gpu==1.31.1\n")
+
+    held = run("lock", "--check", "requirements.txt", "--facts", "example", "--json")
+    done = run("diff", "requirements.txt", "newer.txt")
+
+    document = json.loads(held.stdout)
+    assert document["file"] == "requirements.txt"
+    assert document["release"]["version"] == "1.26.0"
+    assert "1.26.0 → 1.31.1" in done.stdout
+
+
 def test_a_lock_of_another_project_has_nothing_to_hold(run: Run, tmp_path: Path) -> None:
     """Nor is a Python looked for, or a GPU; a lock of ours without its release is still wrong."""
     (tmp_path / "other.txt").write_text("requests==2.32.3\n")

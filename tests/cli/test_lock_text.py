@@ -104,13 +104,13 @@ def test_what_a_requirements_file_includes(repository: Path) -> None:
 
 def test_what_a_file_of_a_commit_includes_is_of_that_commit(repository: Path) -> None:
     who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    (repository / "sub").mkdir()
-    (repository / "sub" / "r.txt").write_text("-r ../g.txt\n")
+    (repository / "su:b").mkdir()
+    (repository / "su:b" / "r.txt").write_text("-r ../g.txt\n")
     (repository / "g.txt").write_bytes(b"\xef\xbb\xbfold==1\n")
     for words in (["add", "."], [*who, "commit", "-q", "-m", "two"]):
         subprocess.run(["git", *words], check=True)
     (repository / "g.txt").write_text("new==1\n")
 
-    found = read_included("HEAD:sub/r.txt", read_lock_text("HEAD:sub/r.txt"))
+    found = read_included("HEAD:su:b/r.txt", read_lock_text("HEAD:su:b/r.txt"))
 
-    assert found == {("HEAD:sub/r.txt", "../g.txt"): ("HEAD:g.txt", "old==1\n")}
+    assert found == {("HEAD:su:b/r.txt", "../g.txt"): ("HEAD:g.txt", "old==1\n")}

@@ -782,3 +782,26 @@ def test_with_hashes_what_the_build_requires_has_to_be_pinned(name: str) -> None
     ]
     unhashed = "\n".join(f"{one}=={it}" for one, it in SET.items())
     assert checked(unhashed).against == ()
+
+
+def test_the_build_for_this_python_counts() -> None:
+    rows = "".join(
+        f"onnxruntime-gpu=={it} ; python_version {at} '3.12' --hash=sha256:{ZERO}\n"
+        for it, at in (("1.26.0", "<"), ("1.20.0", ">="))
+    )
+    found = checked(lock({name: it for name, it in SET.items() if "onnx" not in name}, extra=rows))
+
+    assert found.release is not None
+    assert (found.release.version, found.against) == ("1.26.0", ())
+
+
+def test_what_the_matrix_has_no_distribution_of_is_not_asked_for() -> None:
+    """A lock may leave Microsoft's runtime to the system."""
+    windows = {"system": "windows", "machine": "x86_64"}
+    here = synthetic.facts(platform=windows, driver="12.4")
+    made = resolve(here, PlanOptions(), load_matrix())
+    rows = [f"{one.name}=={one.version}" for one in made.selection if one.name != "msvc-runtime"]
+    found = drift(read_lock("\n".join(rows), "lock"), here, PlanOptions(), load_matrix())
+
+    assert len(rows) == len(made.selection) - 1
+    assert found.against == ()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.lock.parse import read_lock
-from ortgpu_fix.lock.parsed import ParsedPin
 
 ZERO, ONE = "0" * 64, "1" * 64
 
@@ -184,8 +185,8 @@ def test_why_a_text_is_no_lock(text: str, cause: str) -> None:
 
 
 def test_a_pin_without_a_marker_is_installed_everywhere() -> None:
-    pin = ParsedPin(name="a", version="1", marker="", hashes=(), line=1)
-    elsewhere = ParsedPin(name="a", version="1", marker="os_name == 'nt'", hashes=(), line=1)
+    pin = read_lock("a==1\n", "lock").pins[0]
+    elsewhere = replace(pin, marker="os_name == 'nt'")
 
     assert pin.applies({}) is True
     assert elsewhere.applies({"os_name": "nt"}) is True
@@ -238,10 +239,13 @@ dependencies = [
 [[package]]
 name = "onnxruntime"
 version = "1.26.0"
-dependencies = [{ name = "numpy" }]
+dependencies = [{ name = "numpy" }, { name = "sympy", marker = "os_name == 'nt'" }]
 [[package]]
 name = "numpy"
 version = "2"
+[[package]]
+name = "sympy"
+version = "1"
 """
 
 
@@ -256,6 +260,7 @@ def test_what_is_installed_whatever_extras_are_asked_for() -> None:
         "fastembed": (),
         "onnxruntime": ("sys_platform == 'win32'",),  # of two ways the shorter
         "numpy": ("sys_platform == 'win32'",),
+        "sympy": ("sys_platform == 'win32'", "os_name == 'nt'"),
     }
 
 

@@ -78,7 +78,7 @@ def _paths(output: Path | None, groups: Sequence[Group]) -> list[Path | None]:
     no other dots. Raises Error `file-unwritable`.
     """
     if output is None:
-        return [None] * len(groups)
+        return [None]
     paths = [output]
     if len(groups) > 1 and not output.is_dir():
         pylock = output.name.startswith("pylock.")

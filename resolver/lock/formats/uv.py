@@ -63,9 +63,7 @@ def _elsewhere(lock: Lock) -> set[MarkerPlace]:
 
     Nothing that is locked is installed there.
     """
-    return {
-        replace(place, sys_platform="darwin", platform_machine="arm64") for place in lock.places
-    }
+    return {replace(place, sys_platform="darwin") for place in lock.places}
 
 
 def _elsewhere_only(lock: Lock) -> str:
