@@ -37,6 +37,13 @@ def start(kind):
 if __name__ == "__main__":
     work()
 """
+MEANWHILE = """
+import onnxruntime, os, sys
+os.environ["USUAL"] = str(os.fstat(2).st_ino)
+argv = [sys.executable, "-c", "import os; print(os.environ['USUAL'] == str(os.fstat(2).st_ino))"]
+class Meanwhile(onnxruntime.InferenceSession):
+    def _create_inference_session(self, *given):
+"""
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -121,6 +128,60 @@ def test_words_of_a_program_that_is_killed_meanwhile_are_passed_on(
     assert status == KILLED
     assert capfd.readouterr().err.splitlines() == ["the last words"]
     assert [each.name for each in seen.libraries] == ["onnxruntime"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ways of Unix")
+@pytest.mark.parametrize(
+    ("first", "start"),
+    [
+        ("import subprocess", "subprocess.run(argv, check=True)"),
+        ("", "import subprocess; subprocess.run(argv, check=True)"),
+        ("import subprocess", "subprocess.run(argv, check=True, close_fds=False)"),
+        (
+            "import multiprocessing.util as util",
+            "os.waitpid(util.spawnv_passfds(os.fsencode(argv[0]), argv, []), 0)",
+        ),
+        ("", "os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)"),
+        ("", "os.waitpid(os.posix_spawnp(argv[0], argv, os.environ), 0)"),
+        ("import pickle, shlex", "pickle.loads(pickle.dumps(os.system))(shlex.join(argv))"),
+        ("", "os.execv(argv[0], argv)"),
+        ("", "os.execve(argv[0], argv, os.environ)"),
+    ],
+)
+def test_what_is_started_meanwhile_has_the_usual_standard_error(
+    watched: Run, capfd: pytest.CaptureFixture[str], first: str, start: str
+) -> None:
+    """It may outlive the session, and with it whoever reads the file of the words."""
+    _, seen = watched(
+        f"{first}\n{MEANWHILE}        os.write(2, b'before ')\n        {start}\n"
+        "        os.write(2, b'after')\n        super()._create_inference_session(*given)\n"
+        "Meanwhile('m', providers=['CUDAExecutionProvider'])\n"
+    )
+
+    assert capfd.readouterr().out == "True\n"
+    assert [each.words for each in seen.sessions] == ([] if "exec" in start else ["before after"])
+
+
+def test_a_session_that_is_made_while_programs_are_started_leaves_standard_error(
+    watched: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, seen = watched(
+        MEANWHILE
+        + """
+        with words.apart():
+            with words.apart(): pass
+            os.write(2, b"unheard ")
+        os.write(2, b"heard ")
+        super()._create_inference_session(*given)
+words = sys.modules["_ortgpu_fix_watch"].WORDS
+with words.apart(): Meanwhile("m", providers=["CUDAExecutionProvider"])
+Meanwhile("m", providers=["CUDAExecutionProvider"])
+with words.lock, words.lock: os.write(2, b"end")
+"""
+    )
+
+    assert [each.words for each in seen.sessions] == ["", "heard "]
+    assert capfd.readouterr().err == "unheard heard unheard heard end"
 
 
 def test_an_error_after_which_another_session_is_tried_is_told(watched: Run) -> None:

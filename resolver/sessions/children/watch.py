@@ -10,7 +10,8 @@ session is told at once, its runs at the first one, then at most every half seco
 
 While a session is made that asks for more than the CPU, standard error is a file of ours: so
 onnxruntime's own words are known, which it writes there past Python. They are passed on, unchanged,
-when it is made; the starter passes on what a program that was killed has left in the file.
+when it is made; the starter passes on what a program that was killed has left in the file. What
+starts another program meanwhile gives it the usual standard error, and not the file.
 
 Nothing here raises, and nothing is written to standard output.
 """
@@ -30,7 +31,11 @@ import time
 import weakref
 
 if sys.platform == "win32":
+    import _winapi as starters
     import msvcrt
+    import subprocess  # noqa: TID251 - whose starts are looked at, and none made
+else:
+    import _posixsubprocess as starters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,8 +221,8 @@ class Words:
 
     def renew(self) -> None:
         """Begin with the usual standard error."""
-        self.lock = threading.Lock()
-        self.users = 0
+        self.lock = threading.RLock()  # the handler of a signal may start a program
+        self.users = self.starting = 0
         self.usual = self.file = -1
         self.passed = 0
 
@@ -233,8 +238,8 @@ class Words:
                     msvcrt.setmode(self.file, os.O_BINARY)
                 os.ftruncate(self.file, 0)
                 self.passed = 0
-                os.dup2(self.file, 2)
             self.users += 1
+            self.direct()
             return os.fstat(self.file).st_size
         return None
 
@@ -260,6 +265,26 @@ class Words:
                 os.close(self.usual)
             return said.decode("utf-8", "replace")
         return ""
+
+    def direct(self) -> None:
+        """Let standard error be what it has to be now, while a session is made."""
+        if self.users:
+            os.dup2(self.usual if self.starting else self.file, 2)
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[None]:
+        """Let standard error be the usual one while another program is started, which keeps it."""
+        self.count_starting(1)
+        try:
+            yield
+        finally:
+            self.count_starting(-1)
+
+    def count_starting(self, more: int) -> None:
+        """Count the programs that are being started."""
+        with self.lock, contextlib.suppress(OSError):
+            self.starting += more
+            self.direct()
 
     def read(self, begin: int, most: int) -> bytes:
         """Return a part of the file."""
@@ -394,6 +419,34 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     """Put a function round `owner.name`, which looks like it."""
     original = getattr(owner, name)
     setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def starting_apart() -> None:
+    """Look at whatever starts another program."""
+    posix = sys.modules[os.name]
+    for name in ("system", "execv", "execve", "posix_spawn", "posix_spawnp"):
+        if hasattr(os, name):
+            replace(os, name, starting)
+            setattr(posix, name, getattr(os, name))  # where a pickle looks for it
+    for owner, name in (
+        (starters, "fork_exec"),
+        (starters, "CreateProcess"),
+        (sys.modules.get("subprocess"), "_fork_exec"),
+    ):
+        if hasattr(owner, name):
+            replace(owner, name, starting)
+    if sys.platform == "win32":  # which asks for the handles first
+        replace(subprocess.Popen, "__init__", starting)
+
+
+def starting(original: Any) -> Any:
+    """Return the function that starts a program, with the usual standard error."""
+
+    def start(*given: Any, **named: Any) -> Any:
+        with WORDS.apart():
+            return original(*given, **named)
+
+    return start
 
 
 def making(module: Any, folder: str, original: Any) -> Any:
@@ -625,5 +678,6 @@ def find_spec(finder: Any, name: str, path: Any, target: Any) -> ModuleSpec | No
 
 Process.begin()
 atexit.register(tell_last)
+starting_apart()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=after_fork)
