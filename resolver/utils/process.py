@@ -24,6 +24,10 @@ left the process group may hold the pipe."""
 
 _PAUSE = 0.2
 """Seconds between two looks at whether the user wants to end, where waiting does not tell."""
+_TERMINALS = frozenset({"SIGINT", "SIGQUIT", "SIGWINCH"})
+"""What a terminal sends to all in front of it."""
+_PASSED_ON = ("SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
+"""What a program of the user's may answer, besides what ends it."""
 _running: set[subprocess.Popen[str]] = set()
 """The children that were not waited for: those of a thread that an interrupt left behind."""
 
@@ -135,9 +139,9 @@ def attend(
 ) -> int:
     """Run a program of the user's, with our own streams, and return its exit status.
 
-    It is negative for the signal that ended it. What would end us is the program's to answer: a
-    terminal sends its Ctrl-C to both, everything else is passed on. `now_and_then` is called while
-    it runs. Raises OSError where it cannot be started.
+    It is negative for the signal that ended it, and it has the open files that we were given. What
+    would end us is the program's to answer: a terminal sends its Ctrl-C to both, everything else is
+    passed on. `now_and_then` is called while it runs. Raises OSError where it cannot be started.
     """
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
@@ -146,12 +150,12 @@ def attend(
     def pass_on(number: int, _: object) -> None:
         if not started:
             early.append(number)
-        elif not (number == signal.SIGINT and _terminal_is_ours()):
+        elif not (signal.Signals(number).name in _TERMINALS and _terminal_is_ours()):
             with contextlib.suppress(OSError):
                 started[0].send_signal(number)
 
-    with handled(pass_on):
-        started.append(subprocess.Popen(list(argv), env=dict(env)))
+    with handled(pass_on, _PASSED_ON):
+        started.append(subprocess.Popen(list(argv), env=dict(env), close_fds=False))
         for number in early:
             pass_on(number, None)
         while sys.platform == "win32" or now_and_then is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
@@ -109,12 +109,14 @@ def _handle(_number: int, _frame: FrameType | None) -> None:
 
 
 @contextmanager
-def handled(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
-    """Let `handler` answer, inside the block, what is not ignored of SIGINT and its like."""
+def handled(
+    handler: Callable[[int, FrameType | None], None] | signal.Handlers, more: Sequence[str] = ()
+) -> Iterator[None]:
+    """Let `handler` answer, inside the block, SIGINT, its like and `more` that are not ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may set handlers, and only it is interrupted
         return
-    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK", *more)
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     former = {
         number: signal.signal(number, handler)

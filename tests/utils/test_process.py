@@ -298,3 +298,54 @@ def test_a_signal_that_comes_while_the_program_is_started_is_passed_on(
     code = "import time; time.sleep(30)"
 
     assert run.attend(python(code), env=os.environ) == -signal.SIGTERM
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize(
+    ("name", "by_terminal"),
+    [("SIGQUIT", True), ("SIGWINCH", True), ("SIGINT", True)]
+    + [(name, False) for name in ("SIGUSR1", "SIGUSR2", "SIGTERM")],
+)
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_signal_is_the_programs_to_answer_and_comes_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, by_terminal: bool, terminal: bool
+) -> None:
+    """Nobody is left behind without its starter; what a terminal sends it sends to both."""
+    ready, sent, number = tmp_path / "ready", tmp_path / "sent", getattr(signal, name)
+    code = f"""
+import pathlib, signal, sys, time
+signal.signal({int(number)}, lambda *_: sys.exit(9))
+pathlib.Path({str(ready)!r}).touch()
+while not pathlib.Path({str(sent)!r}).exists(): time.sleep(0.01)
+time.sleep(0.2)
+sys.exit(5)
+"""
+
+    def send() -> None:
+        if ready.exists() and not sent.exists():
+            os.kill(os.getpid(), number)
+            sent.touch()
+
+    monkeypatch.setattr(run, "_terminal_is_ours", lambda: terminal)
+    before = signal.signal(number, signal.SIG_DFL)  # a test in the background may have it ignored
+    try:
+        status = run.attend(python(code), env=os.environ, now_and_then=send)
+    finally:
+        signal.signal(number, before)
+
+    assert status == (5 if terminal and by_terminal else 9)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="numbers of files")
+def test_a_program_of_the_users_has_the_files_that_we_were_given_and_none_of_ours() -> None:
+    """As `cat <(…)`, sockets of systemd, the job server of make."""
+    ours, given = os.pipe()
+    os.set_inheritable(given, True)  # noqa: FBT003 - it takes no name
+
+    def wrote(file: int) -> bool:
+        return run.attend(python(f"import os; os.write({file}, b'x')"), env=os.environ) == 0
+
+    assert (wrote(given), os.read(ours, 1)) == (True, b"x")
+    assert not wrote(ours)
+    os.close(ours)
+    os.close(given)
