@@ -227,6 +227,7 @@ def _check_partners(line: CommandLine, command: str) -> None:
     if several and line.torch not in {None, "keep"}:
         raise Error("flags-clash", flags=f"--torch {line.torch}, several --facts")
     lacking = (
+        (command == "run" and line.output and not line.json, "--output", "--json"),
         (line.with_cpu and not several, "--with-cpu", "--facts FILE --facts FILE"),
         (
             line.write and not (command == "apply" and line.requirement),

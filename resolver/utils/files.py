@@ -7,6 +7,8 @@ import hashlib
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import Error, cause
@@ -26,7 +28,7 @@ def write(path: Path, content: str | bytes) -> None:
     """
     import tempfile  # noqa: PLC0415 - a plan writes nothing, and starts faster without
 
-    try:
+    with _unwritable(path):
         data = content if isinstance(content, bytes) else content.encode()
         goal = path.resolve()
         mode = path.stat().st_mode if path.exists() else stat.S_IFREG | 0o666 & ~_umask()
@@ -41,6 +43,24 @@ def write(path: Path, content: str | bytes) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def check_place(path: Path) -> None:
+    """Raise Error `file-unwritable` where `write` would find no place for `path`; write nothing."""
+    import tempfile  # noqa: PLC0415 - as in `write`
+
+    with _unwritable(path):
+        goal = path.resolve()
+        if goal.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if goal.is_file() or not goal.exists():
+            tempfile.NamedTemporaryFile(dir=goal.parent).close()
+
+
+@contextmanager
+def _unwritable(path: Path) -> Iterator[None]:
+    try:
+        yield
     except UnicodeEncodeError as error:
         raise Error("file-unwritable", file=path, cause=cause("path-no-text")) from error
     except OSError as error:

@@ -63,6 +63,46 @@ def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path)
     assert "It got what it asked for" in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.parametrize("words", [("--report", "none/x"), ("--json", "-o", "none/x")])
+def test_what_cannot_be_written_is_found_before_the_program_runs(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = run(tmp_path, *words, program="open('ran', 'w')")
+
+    assert done.returncode == 7
+    assert "none/x" in done.stderr + done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
+
+
+@pytest.mark.parametrize("words", [("--report", "out/x"), ("--json", "-o", "out/x")])
+def test_where_the_place_is_gone_then_the_report_is_text_and_the_exit_code_the_programs(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "out").mkdir()
+    done = run(tmp_path, *words, program="import os; os.rmdir('out'); raise SystemExit(3)")
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "No Python of this program imported onnxruntime" in done.stderr
+    assert done.stderr.endswith(
+        "error: `out/x` cannot be written: No such file or directory\n\nhint: Name another place\n"
+    )
+
+
+def test_of_a_document_on_standard_output_there_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    done = run(tmp_path, "--json", "--report", "out/x", program="import os; os.rmdir('out')")
+
+    documents.check(json.loads(done.stdout), "run")
+    assert done.stderr.startswith("error: `out/x` cannot be written")
+
+
+def test_a_file_for_the_document_needs_the_document(tmp_path: Path) -> None:
+    done = run(tmp_path, "-o", "x", program="open('ran', 'w')")
+
+    assert (done.returncode, (tmp_path / "ran").exists()) == (2, False)
+    assert "--json" in done.stderr
+
+
 def test_the_page_shows_no_home(tmp_path: Path, packages: Path) -> None:
     (tmp_path / "app.py").write_text(PROGRAM)
     env = {**os.environ, "PYTHONPATH": str(packages), "LANG": "C", "HOME": str(tmp_path)}

@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error, cause
-from ortgpu_fix.utils.files import disk_error, file_digest, hash_of, read_bounded, write
+from ortgpu_fix.utils.files import (
+    check_place,
+    disk_error,
+    file_digest,
+    hash_of,
+    read_bounded,
+    write,
+)
 
 
 @pytest.fixture
@@ -68,6 +75,41 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert [*(tmp_path / "folder").iterdir()] == []
+
+
+def test_whether_there_is_a_place_is_known_before_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("before")
+    (tmp_path / "gone").symlink_to("goal")
+    device = Path(os.devnull)
+    for fine in (tmp_path / "there", tmp_path / "new", tmp_path / "gone", device):
+        check_place(fine)
+    for path, why in (
+        (tmp_path, "Is a directory"),
+        (tmp_path / "none" / "file", "No such file or directory"),
+    ):
+        with pytest.raises(Error) as caught:
+            check_place(path)
+        assert caught.value.code == "file-unwritable"
+        assert caught.value.values == {"file": path, "cause": why}
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gone", "there"]
+    assert (tmp_path / "there").read_text() == "before"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices of Unix")
+def test_what_is_no_file_needs_no_place_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(**_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", none)
+
+    check_place(Path(os.devnull))
+    (tmp_path / "there").touch()
+    for path in (tmp_path / "there", tmp_path / "new"):
+        with pytest.raises(Error, match="file-unwritable"):
+            check_place(path)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ...data_files import load_table
+from ...errors import Error
 from ...explain.explanations import Explanation
 from ...explain.failures import parse_failures
 from ...explain.matcher import Search
@@ -41,7 +42,7 @@ from ...sessions.verdicts import (
     verdict_of,
     without_gpu,
 )
-from ...utils.files import write
+from ...utils.files import check_place, write
 from ...utils.foreign_text import clean
 from .. import console
 from ..command_line import SYSTEM, in_shells
@@ -55,12 +56,15 @@ SIGNALLED = 128
 def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Run the program to its end; return its own exit code, or 6 where `--require-gpu` is not met.
 
-    Raises Error `program-not-started`, those of `find_interpreter`, and `file-unwritable`.
+    Raises Error `program-not-started`, those of `find_interpreter`, and, before the program is
+    started, `file-unwritable`.
     """
     if line.pid:
         return running.run(line, environ, language)
     texts = load_texts("en" if line.json else language)
     child = in_environment(environ, line.python)
+    for file in filter(None, (line.output, line.report)):
+        check_place(Path(file))
 
     def tell(session: InferenceSession) -> None:
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
@@ -137,17 +141,24 @@ def _measure(groups: list[SessionGroup]) -> str:
 def _write(
     report: ProgramReport, line: CommandLine, texts: Texts, environ: Mapping[str, str]
 ) -> None:
-    """Print and write what was asked for. Raises Error `file-unwritable`."""
-    if line.report is not None:
-        home = environ.get("HOME") or environ.get("USERPROFILE")
-        page = program_page(report, texts, console.made_today(texts), partial(redact, home=home))
-        console.write_file(line.report, page, texts)
-    if line.json:
-        text = json.dumps(clean(program_json(report, texts)))
-        if line.output is None:
-            console.print_result(text)
-        else:
-            write(Path(line.output), text + "\n")
-        return
-    sys.stderr.flush()
-    console.print_notice("\n" + plain(program_sections(report, texts)))
+    """Print and write what was asked for; as text, too, where a file cannot be written."""
+    document = json.dumps(clean(program_json(report, texts)))
+    failed = None
+    try:
+        if line.output is not None:
+            write(Path(line.output), document + "\n")
+        if line.report is not None:
+            home = environ.get("HOME") or environ.get("USERPROFILE")
+            page = program_page(
+                report, texts, console.made_today(texts), partial(redact, home=home)
+            )
+            console.write_file(line.report, page, texts)
+    except Error as error:
+        failed = texts.error(error)
+    if line.json and line.output is None:
+        console.print_result(document)
+    elif failed or not line.json:
+        sys.stderr.flush()
+        console.print_notice("\n" + plain(program_sections(report, texts)))
+    if failed:
+        console.print_error(failed, texts, as_json=False)
