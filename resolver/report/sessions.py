@@ -211,7 +211,7 @@ def _runs(group: SessionGroup, texts: Texts) -> str:
         runs=sum(each.runs.times for each in group.sessions),
         first=milliseconds(busiest.first_ms),
         later=milliseconds(busiest.later_ms),
-        shapes=busiest.shapes,
+        shapes=busiest.shapes or "?",
         fresh=milliseconds(busiest.fresh_ms),
         threads=busiest.threads,
     )

@@ -47,6 +47,9 @@ PACKAGE = {
                     except RuntimeError:
                         self.set_providers(["CPUExecutionProvider"])
                 return [sum(len(value) for value in input_feed.values())]
+            def run_with_ort_values(self, output_names, input_dict_ort_values): pass
+            def run_with_iobinding(self, iobinding, run_options=None): pass
+            def run_async(self, output_names, input_feed, callback, user_data): pass
         class InferenceSession(Session):
             def __init__(self, path_or_bytes, sess_options=None, providers=None,
                          provider_options=None, **kwargs):

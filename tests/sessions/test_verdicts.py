@@ -311,6 +311,20 @@ def test_every_verdict_is_told_as_text_json_and_page(language: str) -> None:
     assert "?" in session_line(failed, "asked-not-got", texts)
 
 
+def test_shapes_that_nobody_saw_are_not_known() -> None:
+    said = [
+        plain(
+            program_sections(
+                report_of(replace(session(), runs=Runs(5, shapes=shapes))), load_texts("en")
+            )
+        )
+        for shapes in (0, 4)
+    ]
+
+    assert "different input shapes: ?," in said[0]
+    assert "different input shapes: 4," in said[1]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
     texts = load_texts(language)  # type: ignore[arg-type]

@@ -266,6 +266,54 @@ session.run(None, {"x": Value()})
     assert None not in {runs.first_ms, runs.fresh_ms, runs.later_ms}
 
 
+@pytest.mark.parametrize(
+    ("call", "timed", "shapes"),
+    [
+        ("run_async(None, {'x': []}, print, None)", False, 1),
+        ("run_with_iobinding(None)", True, 0),
+        ("run_with_ort_values(None, {'x': []})", True, 1),
+    ],
+)
+def test_what_nobody_knows_of_other_runs_is_not_told(
+    watched: Run, call: str, *, timed: bool, shapes: int
+) -> None:
+    """Of `run_async` only the start would be timed; where inputs are bound nobody sees them."""
+    _, seen = watched(MAKE + f"for _ in range(3): session.{call}\n")
+
+    runs = seen.sessions[0].runs
+    assert (runs.times, runs.shapes) == (3, shapes)
+    assert [each is not None for each in (runs.first_ms, runs.later_ms)] == [timed, timed]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_the_last_runs_before_a_wait_in_which_the_program_is_killed_are_told(
+    watched: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, seen = watched(
+        MAKE
+        + """
+import _thread, os, time
+gone = 0
+def burst():
+    for _ in range(3): session.run(None, {"x": []})
+    time.sleep(0.01)
+    os.write(1, b"threads: %d\\n" % (_thread._count() - gone))
+burst()
+child = os.fork()
+if not child: gone = _thread._count()
+burst()
+time.sleep(0.9)
+burst()
+time.sleep(0.9)
+if child: os.wait()
+os.kill(os.getpid(), 9)
+"""
+    )
+
+    assert seen.sessions[0].runs.times == 15
+    assert capfd.readouterr().out.splitlines() == ["threads: 1"] * 5
+
+
 def test_what_was_known_of_a_program_that_is_killed_is_told(watched: Run) -> None:
     status, seen = watched(
         MAKE + "session.run(None, {'x': []})\nimport os; os.kill(os.getpid(), 9)"

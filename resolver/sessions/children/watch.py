@@ -6,7 +6,8 @@ look at their arguments and results, and call the original ones.
 
 Events are lines of JSON in the folder above, in a file for each process, opened for each line: a
 program may close every file that it did not open, and a number would then be another file's. A
-session is told at once, its runs at the first one, then at most every half second, and at the end.
+session is told at once, its runs at the first one, then at most every half second, the last of them
+by a thread that waits so long, and at the end.
 
 While a session is made that asks for more than the CPU, standard error is a file of ours: so
 onnxruntime's own words are known, which it writes there past Python. They are passed on, unchanged,
@@ -20,6 +21,7 @@ Nothing here raises, and nothing is written to standard output.
 # ruff: noqa: ANN401, PTH100, PTH110, PTH118, PTH120, PTH123, S110, BLE001
 from __future__ import annotations
 
+import _thread
 import atexit
 import contextlib
 import functools
@@ -129,6 +131,9 @@ def tell_last() -> None:
 class Runs:
     """How one session ran, in this process."""
 
+    waiting = False
+    """A thread is about to tell of all."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.shapes: set[object] = set()
@@ -146,8 +151,8 @@ class Runs:
         self.due = 0.0
         self.threads.clear()
 
-    def add(self, seconds: float, feed: Any, now: float) -> None:
-        """Count one run; `feed` holds its inputs by name, None where nobody knows them."""
+    def add(self, seconds: float | None, feed: Any, now: float) -> None:
+        """Count one run; `feed` holds its inputs by name. None: nobody knows them, or its time."""
         shapes = None
         if feed is not None:
             shapes = tuple([shape(value) for value in feed.values()])
@@ -160,6 +165,8 @@ class Runs:
             times = self.fresh if new else self.later
             if not self.count:
                 self.first = seconds
+            elif seconds is None:
+                pass
             elif len(times) < KEPT:
                 times.append(seconds)
             else:
@@ -168,6 +175,9 @@ class Runs:
             self.threads.add(threading.get_ident())
         if now >= self.due:
             self.tell()
+        elif not Runs.waiting:
+            Runs.waiting = True
+            _thread.start_new_thread(tell_later, ())
 
     def tell(self) -> None:
         """Tell how it ran so far, where that is more than was told."""
@@ -193,6 +203,15 @@ class Runs:
 
 
 RUNS: weakref.WeakSet[Runs] = weakref.WeakSet()
+
+
+def tell_later() -> None:
+    """Tell how the sessions ran since, for a program that is killed while it waits."""
+    time.sleep(PAUSE)
+    Runs.waiting = False
+    with contextlib.suppress(Exception):
+        for runs in list(RUNS):
+            runs.tell()
 
 
 def shape(value: Any) -> tuple[int, ...] | None:
@@ -326,6 +345,7 @@ def after_fork() -> None:
     """Begin anew in a child: its file, its counts, its locks."""
     Process.begin()
     WORDS.after_fork()
+    Runs.waiting = False
     for runs in list(RUNS):
         runs.renew()
 
@@ -405,14 +425,14 @@ def after_collection(module: Any) -> None:
     replace(kind, "__init__", functools.partial(making, module, folder))
     replace(kind, "_create_inference_session", trying)
     replace(base, "set_providers", functools.partial(changing, module))
-    for name, argument in (
-        ("run", "input_feed"),
-        ("run_with_ort_values", "input_dict_ort_values"),
-        ("run_async", "input_feed"),
-        ("run_with_iobinding", None),
+    for name, argument, waits in (
+        ("run", "input_feed", True),
+        ("run_with_ort_values", "input_dict_ort_values", True),
+        ("run_async", "input_feed", False),
+        ("run_with_iobinding", None, True),
     ):
         if hasattr(base, name):
-            replace(base, name, functools.partial(running, argument))
+            replace(base, name, functools.partial(running, argument, waits))
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -526,8 +546,11 @@ def changing(module: Any, original: Any) -> Any:
     return set_providers
 
 
-def running(argument: str | None, original: Any) -> Any:
-    """Return the function that runs a session and counts it; `argument` holds the inputs."""
+def running(argument: str | None, waits: bool, original: Any) -> Any:  # noqa: FBT001
+    """Return the function that runs a session and counts it.
+
+    `argument` holds the inputs; the time is that of a run where it `waits` for its end.
+    """
     clock = time.perf_counter
 
     def run(self: Any, *given: Any, **named: Any) -> Any:
@@ -540,7 +563,7 @@ def running(argument: str | None, original: Any) -> Any:
                 feed = None
                 if argument is not None:
                     feed = given[1] if len(given) > 1 else named[argument]
-                runs.add(end - start, feed, end)
+                runs.add(end - start if waits else None, feed, end)
         except Exception:
             pass
         return result
