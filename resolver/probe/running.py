@@ -32,15 +32,16 @@ def look_at_process(
 ) -> RunningProcess:
     """Return what can be seen of the process `pid`.
 
-    Raises Error `process-unknown` where there is none, and `process-unreadable` where it belongs to
-    another user.
+    Raises Error `process-unknown` where there is none, and `process-unreadable` where the system
+    does not show it: another user's, or one that is kept from root too.
     """
     try:
         mapped = mapped_files(pid, proc)
     except ProcessLookupError as error:
         raise Error("process-unknown", pid=pid) from error
     except OSError as error:
-        raise Error("process-unreadable", pid=pid) from error
+        why = error.strerror or type(error).__name__
+        raise Error("process-unreadable", pid=pid, cause=why) from error
     home, files = proc / str(pid), loaded_files(mapped)
     windows = sys.platform == "win32"
     executable = mapped[0] if windows and mapped else _link(home / "exe")

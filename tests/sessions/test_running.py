@@ -247,6 +247,28 @@ def test_another_users_process_is_said_to_be_so(service: Service) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
 
 
+@pytest.mark.parametrize(
+    ("failure", "why"),
+    [(PermissionError(13, "Permission denied"), "Permission denied"), (OSError(7), "OSError")],
+)
+def test_what_cannot_be_read_is_told_with_what_the_system_says(
+    monkeypatch: pytest.MonkeyPatch, failure: OSError, why: str
+) -> None:
+    """Root may be refused too, of its own processes."""
+
+    def refused(*_: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(probe, "mapped_files", refused)
+    with pytest.raises(Error) as caught:
+        look_at_process(1, runner=nobody_asks, environ={})
+
+    assert (caught.value.code, caught.value.values) == (
+        "process-unreadable",
+        {"pid": 1, "cause": why},
+    )
+
+
 def nobody_asks(*_: object, **__: object) -> Finished:
     """Stand for a query of the driver that says nothing."""
     return Finished((), 0, "", "")
