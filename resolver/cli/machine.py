@@ -11,7 +11,7 @@ from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platf
 from ..facts.project_tool import LOCKS, locked_release, tool_of_folder
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target
-from ..matrix.model import Matrix
+from ..matrix.model import Matrix, libraries_of
 from ..probe.interpreter import chosen_by
 from ..probe.libraries import find_text
 from ..probe.machine import probe
@@ -52,6 +52,7 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
     from ..resolve.unknown_releases import is_unknown_build, without_known_files
 
     packages = tuple(_with_plugin(package, target, matrix) for package in facts.packages)
+    packages = tuple(_with_seen(package, target, matrix, facts.platform) for package in packages)
     facts = facts._replace(packages=packages)
     facts = facts._replace(packages=without_known_files(facts, matrix))
     owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
@@ -68,6 +69,22 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
     if gpu_build or (provider and provider.links):
         facts = facts._replace(onnxruntime=read._replace(provider=provider))
     return facts
+
+
+def _with_seen(package: Package, target: Target, matrix: Matrix, platform: Platform) -> Package:
+    """Return one of NVIDIA's distributions without RECORD as whole only where its libraries are."""
+    known = matrix.distributions.get(package.name)
+    if known is None:
+        return package
+    installed = target.find(package.name)
+    if installed is None or Path(installed.metadata_path, "RECORD").is_file():
+        return package
+    from ..resolve.unknown_releases import nearest_release
+
+    like = nearest_release(package.version, known, platform.key)
+    held = libraries_of(known, like) if like else None
+    folder, paths = Path(installed.metadata_path).parent, held.libraries.values() if held else ()
+    return package._replace(intact=all((folder / path).is_file() for path in paths))
 
 
 def _with_plugin(package: Package, target: Target, matrix: Matrix) -> Package:

@@ -100,7 +100,7 @@ def with_installed_releases(
         if not package.intact or not is_unknown(package, matrix, platform):
             continue
         known = matrix.distributions[package.name]
-        like = _nearest(package.version, known, platform)
+        like = nearest_release(package.version, known, platform)
         added = _with_release(known, package, platform, like)
         distributions[package.name] = added
         for library in added.contents[0].libraries if added.contents else ():
@@ -127,7 +127,7 @@ def is_same_major(known: str, installed: str | None) -> bool:
     return numbers(installed or "")[:1] in {(), numbers(known)[:1]}
 
 
-def _nearest(text: str, known: Distribution, platform: str) -> Release | None:
+def nearest_release(text: str, known: Distribution, platform: str) -> Release | None:
     """Return the newest release of the same major that is not newer, else the oldest of it."""
     line = [
         row

@@ -194,3 +194,41 @@ def test_a_newer_wheel_without_a_library_that_is_needed_is_wrong(venv: Path, run
     record.write_text("\n".join(lines) + "\n")
 
     assert run("--check").returncode == 1
+
+
+CURAND = "nvidia/curand/lib/libcurand.so.10"
+FIT = "10.3.7.77"
+
+
+@pytest.mark.parametrize(
+    ("version", "listed", "there", "intact"),
+    [
+        (FIT, False, False, False),
+        (FIT, False, True, True),
+        (FIT, True, False, True),  # `missing` says what of a list is lost
+        ("10.99", False, False, False),  # like the nearest that is known
+        ("99.1", False, False, True),  # like none: nobody knows its files
+    ],
+)
+def test_a_wheel_without_a_list_of_its_files_is_whole_where_they_are(
+    venv: Path, version: str, *, listed: bool, there: bool, intact: bool
+) -> None:
+    """cuDNN was gone and the plan said "healthy": without RECORD nothing of it was looked for."""
+    site = site_packages(venv)
+    info = put(site, "nvidia-curand-cu12", version)
+    put(site, "nvidia-ml-py", "13.0")
+    if not listed:
+        (info / "RECORD").unlink()
+    if there:
+        (site / CURAND).parent.mkdir(parents=True)
+        (site / CURAND).write_bytes(b"curand")
+    target = target_of(str(venv), environ={}, cwd=Path("/"), runner=process.run)
+    facts = in_environment(from_json(example_machine()), target)
+    gone = facts.packages[0]._replace(name="nvidia-cufft-cu12")
+    facts = facts._replace(packages=(*facts.packages, gone))
+
+    found = with_unknown_releases(facts, target, load_matrix(torch=False)).packages
+
+    rows = {row.name: row.intact for row in found}
+    others = {"nvidia-ml-py": True, "nvidia-cufft-cu12": True}
+    assert rows == {"nvidia-curand-cu12": intact, **others}

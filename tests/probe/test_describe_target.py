@@ -218,6 +218,44 @@ def test_a_folder_of_two_builds_is_not_whole(venv: Path) -> None:
     assert not build.intact
 
 
+@pytest.mark.parametrize(
+    ("name", "lost", "intact"),
+    [
+        ("onnxruntime-gpu", None, True),
+        ("onnxruntime-gpu", "libonnxruntime_providers_cuda.so", False),
+        ("onnxruntime-gpu", "onnxruntime_pybind11_state.so", False),
+        ("onnxruntime", None, True),
+        ("onnxruntime", "onnxruntime_pybind11_state.so", False),
+    ],
+)
+def test_a_build_without_a_list_of_its_files(
+    venv: Path, name: str, lost: str | None, *, intact: bool
+) -> None:
+    """Package managers of systems take RECORD away: what is lost was told as whole."""
+    site = site_packages(venv)
+    info = put_onnxruntime(site, name, "1.26.0", "12.8" if name == "onnxruntime-gpu" else None)
+    (info / "RECORD").unlink()
+    if lost:
+        (site / "onnxruntime/capi" / lost).unlink()
+    build = describe(venv).build
+
+    assert build is not None
+    assert (build.distribution, build.version) == (name, "1.26.0")
+    assert build.intact is intact
+
+
+def test_what_its_list_has_is_what_a_build_has(venv: Path) -> None:
+    """Old builds for CUDA have no provider in a file of its own."""
+    info = put_onnxruntime(site_packages(venv))
+    lines = [line for line in (info / "RECORD").read_text().splitlines() if "cuda.so" not in line]
+    (info / "RECORD").write_text("\n".join(lines))
+    (site_packages(venv) / "onnxruntime/capi/libonnxruntime_providers_cuda.so").unlink()
+    build = describe(venv).build
+
+    assert build is not None
+    assert build.intact
+
+
 @pytest.mark.parametrize("last", ["onnxruntime", "onnxruntime-gpu"])
 def test_an_old_build_is_known_by_whose_files_are_there(venv: Path, last: str) -> None:
     """1.18.1 has no build_and_package_info.py: the mended folder read as damaged for ever."""

@@ -193,6 +193,14 @@ def owns_folder(package: dict[str, Any]) -> bool:
     return "\nonnxruntime/__init__.py," in "\n" + (read(package["path"] + "/RECORD") or "")
 
 
+def has_libraries(folder: str, cuda: str | None) -> bool:
+    """Tell whether the folder `onnxruntime` has its module, and the provider of one for `cuda`."""
+    names = str(listing(os.path.join(folder, "capi")))
+    return "onnxruntime_pybind11_state" in names and (
+        cuda is None or "onnxruntime_providers_cuda" in names
+    )
+
+
 def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the build in the shared folder `onnxruntime`, None without that folder."""
     homes = [entry for entry in sys.path if os.path.isdir(os.path.join(entry, "onnxruntime"))]
@@ -204,6 +212,7 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     info = read(os.path.join(folder, "capi", "build_and_package_info.py"))
     build = dict(ASSIGNMENT.findall(info or ""))
     name, version = build.get("package_name"), build.get("__version__")
+    cuda = build.get("cuda_version")
     whole = os.path.isfile(os.path.join(folder, "__init__.py"))  # else an empty namespace
     real = [row for row in installed if row["version"] is not None and not row.get("provided")]
     named = [row for row in real if name and canonical(row["name"]) == canonical(name)]
@@ -217,8 +226,8 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
         # Old wheels have no build info, and a build of another name may have that of its origin.
         if not named and whole and (not name or not damaged):
             name, version = package["name"], package["version"]
-        intact = whole and package["version"] == version and not damaged
-    cuda = build.get("cuda_version")
+        seen = has_libraries(folder, cuda) or recorded(package["path"])
+        intact = whole and package["version"] == version and not damaged and bool(seen)
     return {"distribution": name, "version": version, "cuda": cuda, "intact": intact}
 
 
