@@ -32,6 +32,15 @@ class InstalledOnnxRuntime(NamedTuple):
         return (self.package, self.plugin) if self.plugin else (self.package,)
 
 
+def with_folder_owner(facts: Facts, matrix: Matrix) -> Matrix:
+    """Return `matrix` with what the folder `onnxruntime` belongs to among the owners, known or not.
+
+    Nightly builds, and those that people make, have names of their own.
+    """
+    name = facts.onnxruntime and facts.onnxruntime.distribution
+    return matrix._replace(owners=matrix.owners | {name}) if name else matrix
+
+
 def find_onnxruntime(
     facts: Facts, matrix: Matrix, options: PlanOptions
 ) -> InstalledOnnxRuntime | None:

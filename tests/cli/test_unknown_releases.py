@@ -196,6 +196,21 @@ def test_a_newer_wheel_without_a_library_that_is_needed_is_wrong(venv: Path, run
     assert run("--check").returncode == 1
 
 
+def test_a_build_that_no_table_names_is_read_as_well(
+    venv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_onnxruntime(site_packages(venv), "Onnxruntime_Ours", "1.22.0")
+    read = Provider(links=("libcudart.so.12",))
+    monkeypatch.setattr(provider_module, "read_provider", lambda _: read)
+    target = target_of(str(venv), environ={}, cwd=Path("/"), runner=process.run)
+    facts = in_environment(from_json(example_machine()), target)
+
+    found = with_unknown_releases(facts, target, load_matrix(torch=False)).onnxruntime
+
+    assert found is not None
+    assert (found.distribution, found.provider) == ("onnxruntime-ours", read)
+
+
 CURAND = "nvidia/curand/lib/libcurand.so.10"
 FIT = "10.3.7.77"
 

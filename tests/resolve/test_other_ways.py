@@ -13,7 +13,7 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import INSTALLED
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import Named
-from ortgpu_fix.resolve.onnxruntime_installed import find_onnxruntime
+from ortgpu_fix.resolve.onnxruntime_installed import find_onnxruntime, with_folder_owner
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 
@@ -183,6 +183,23 @@ def test_a_build_of_another_name_is_judged_by_its_code() -> None:
     assert (why.version, [row.code for row in why.reasons]) == ("1.23.2.12.9", ["no-gpu-code"])
     orin = plan(facts | {"gpus": [{"compute_capability": "8.7"}]})
     assert (orin.verdict, orin.uninstall) == ("fixable", ())
+
+
+@pytest.mark.parametrize("name", ["ort-gpu-nightly", "onnxruntime-mycompany", "ort-of-ours"])
+def test_whose_folder_it_is_counts_whatever_its_name(name: str) -> None:
+    """The plan left it there, and the apply refused to write over what is its own."""
+    made = plan(having(f"{name} 1.22.0", "onnxruntime-extensions 0.13.0"))
+
+    assert (made.verdict, made.uninstall) == ("fixable", (name,))
+    [told] = [row for row in made.findings if row.code == "other-build-installed"]
+    assert dict(told.values)["distribution"] == f"{name} 1.22.0"
+    kept = plan(having(f"{name} 1.22.0", folder={"cuda": "12.6"}))
+    assert (kept.build, kept.uninstall) == (Named(name, "1.22.0"), ())
+    nameless = having("onnxruntime 1.22.0", folder={"distribution": None})
+    for none in (nameless, nameless | {"onnxruntime": None}):
+        assert with_folder_owner(from_json(none), MATRIX) is MATRIX
+    both = having(f"{name} 1.22.0", "onnxruntime-directml 1.22.0")
+    assert plan(both).uninstall == tuple(sorted([name, "onnxruntime-directml"]))
 
 
 def test_what_cannot_work_is_told_and_replaced() -> None:

@@ -228,6 +228,7 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
             name, version = package["name"], package["version"]
         seen = has_libraries(folder, cuda) or recorded(package["path"])
         intact = whole and package["version"] == version and not damaged and bool(seen)
+    name = name and canonical(name)
     return {"distribution": name, "version": version, "cuda": cuda, "intact": intact}
 
 
