@@ -49,10 +49,10 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
 
     Of the others the files are known.
     """
-    from ..resolve.onnxruntime_installed import with_folder_owner
+    from ..resolve.onnxruntime_installed import with_owners_here
     from ..resolve.unknown_releases import is_unknown_build, without_known_files
 
-    matrix = with_folder_owner(facts, matrix)
+    matrix = with_owners_here(facts, matrix)
     packages = tuple(_with_plugin(package, target, matrix) for package in facts.packages)
     packages = tuple(_with_seen(package, target, matrix, facts.platform) for package in packages)
     facts = facts._replace(packages=packages)

@@ -19,6 +19,7 @@ from ..matrix.model import Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Unlock
 from ..plan.reasons import Reason, reason
+from ..resolve.onnxruntime_installed import with_owners_here
 from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
 from ..versions import newest_first
@@ -88,7 +89,7 @@ def drift(
     differences = tuple(_differences(every, known))
     bare = without_installed_set(facts, matrix, locked_names(matrix))
     against = why_not(every, facts, options, matrix)
-    moved = tuple(_moved(pins, facts, matrix)) if installed else ()
+    moved = tuple(_moved(pins, facts, with_owners_here(facts, matrix))) if installed else ()
     now = resolve(bare, options._replace(latest=True), matrix)
     newest = now.release
     if release is None or newest is None or newest_first(newest) <= newest_first(release.version):

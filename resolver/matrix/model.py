@@ -326,6 +326,8 @@ class Matrix(NamedTuple):
     """The names of GPUs for data centres."""
     own_providers: Mapping[str, str] = MappingProxyType({})
     """By other builds of onnxruntime: the execution provider that goes with them."""
+    plugin_since: Mapping[str, str] = MappingProxyType({})
+    """By other builds of onnxruntime: the first release that is a plugin in a folder of its own."""
     training: frozenset[str] = frozenset()
     """The builds of onnxruntime with the training API."""
     plugins: Mapping[str, Plugin] = MappingProxyType({})

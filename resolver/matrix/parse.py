@@ -102,6 +102,7 @@ def parse(
         place = "distributions"
         owners = tables[place]["owner"]
         own_providers = {row["name"]: row["provider"] for row in owners if "provider" in row}
+        plugin_since = {row["name"]: row["plugin_since"] for row in owners if "plugin_since" in row}
         shared = {
             row["folder"]: tuple(row["distributions"])
             for row in tables[place]["shared"]
@@ -156,6 +157,7 @@ def parse(
         forward=forward,
         data_center=data_center,
         own_providers=own_providers,
+        plugin_since=plugin_since,
         training=training,
         plugins=plugins,
         plugin_wheels=plugin_wheels,

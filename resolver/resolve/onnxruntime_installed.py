@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package, Provider
 from ..matrix.model import Matrix
 from ..matrix.model import Plugin as PluginRow
+from ..versions import at_least
 from .options import RTX, PlanOptions
 
 
@@ -32,13 +33,19 @@ class InstalledOnnxRuntime(NamedTuple):
         return (self.package, self.plugin) if self.plugin else (self.package,)
 
 
-def with_folder_owner(facts: Facts, matrix: Matrix) -> Matrix:
-    """Return `matrix` with what the folder `onnxruntime` belongs to among the owners, known or not.
+def with_owners_here(facts: Facts, matrix: Matrix) -> Matrix:
+    """Return `matrix` with the distributions that own the folder `onnxruntime` in this environment.
 
-    Nightly builds, and those that people make, have names of their own.
+    What it belongs to is one, known or not: nightly builds, and those that people make, have names
+    of their own. An installed release that is a plugin in a folder of its own is none.
     """
     name = facts.onnxruntime and facts.onnxruntime.distribution
-    return matrix._replace(owners=matrix.owners | {name}) if name else matrix
+    plugins = {
+        package.name
+        for package in facts.packages
+        if (since := matrix.plugin_since.get(package.name)) and at_least(package.version, since)
+    }
+    return matrix._replace(owners=(matrix.owners | ({name} if name else set())) - plugins)
 
 
 def find_onnxruntime(

@@ -31,7 +31,7 @@ from ..matrix.model import (
     row_of,
 )
 from ..versions import at_least, major, newest_first, numbers
-from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime, with_folder_owner
+from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime, with_owners_here
 from .options import PlanOptions
 
 _CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)")
@@ -92,7 +92,7 @@ def with_installed_releases(
 
     What gives onnxruntime the GPU by another way than onnxruntime-gpu is one of them.
     """
-    matrix = with_folder_owner(facts, matrix)
+    matrix = with_owners_here(facts, matrix)
     platform, _ = _place(facts)
     unknown: list[UnknownRelease] = []
     distributions = dict(matrix.distributions)

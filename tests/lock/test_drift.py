@@ -18,7 +18,7 @@ from ortgpu_fix.cli.commands import check_lock
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
-from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.facts.model import Facts, OnnxRuntime
 from ortgpu_fix.lock.drift import Drift, drift
 from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
@@ -218,6 +218,13 @@ def test_what_is_not_installed_has_drifted() -> None:
         ("onnxruntime-gpu", "1.26.0", None),
         ("onnxruntime", None, "1.22"),
     ]
+
+
+def test_a_build_that_no_table_names_is_in_no_lock() -> None:
+    facts = synthetic.facts(*INSTALLED, "ort-ours 1.22.0")
+    facts = facts._replace(onnxruntime=OnnxRuntime("ort-ours", "1.22.0"))
+
+    assert [row.name for row in checked(lock(), facts).moved] == ["ort-ours"]
 
 
 def test_the_cpu_build_in_the_place_of_the_stand_in_has_drifted() -> None:

@@ -233,7 +233,10 @@ def test_what_is_known_of_drivers() -> None:
 def test_who_owns_which_folder_and_which_index_has_builds() -> None:
     found = parsed(
         "distributions",
-        owner=[{"name": "onnxruntime"}, {"name": "onnxruntime-x", "provider": "X"}],
+        owner=[
+            {"name": "onnxruntime"},
+            {"name": "onnxruntime-x", "provider": "X", "plugin_since": "2.0"},
+        ],
         shared=[
             {"folder": "nvidia/cudnn", "distributions": ["a", "b"], "files": ["libcudnn.so.9"]},
             {"folder": "nvidia/nccl", "distributions": ["a", "b"], "files": []},
@@ -243,6 +246,7 @@ def test_who_owns_which_folder_and_which_index_has_builds() -> None:
 
     assert found.owners == {"onnxruntime", "onnxruntime-x"}
     assert found.own_providers == {"onnxruntime-x": "X"}
+    assert found.plugin_since == {"onnxruntime-x": "2.0"}
     assert found.shared == {"nvidia/cudnn": ("a", "b")}
     assert found.feeds == {"13": "https://feed.example"}
 

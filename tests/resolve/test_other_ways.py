@@ -13,7 +13,7 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import INSTALLED
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import Named
-from ortgpu_fix.resolve.onnxruntime_installed import find_onnxruntime, with_folder_owner
+from ortgpu_fix.resolve.onnxruntime_installed import find_onnxruntime, with_owners_here
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 
@@ -197,9 +197,26 @@ def test_whose_folder_it_is_counts_whatever_its_name(name: str) -> None:
     assert (kept.build, kept.uninstall) == (Named(name, "1.22.0"), ())
     nameless = having("onnxruntime 1.22.0", folder={"distribution": None})
     for none in (nameless, nameless | {"onnxruntime": None}):
-        assert with_folder_owner(from_json(none), MATRIX) is MATRIX
+        assert with_owners_here(from_json(none), MATRIX).owners == MATRIX.owners
     both = having(f"{name} 1.22.0", "onnxruntime-directml 1.22.0")
     assert plan(both).uninstall == tuple(sorted([name, "onnxruntime-directml"]))
+
+
+@pytest.mark.parametrize(
+    ("version", "uninstall"),
+    [
+        ("1.24.4", ("onnxruntime", "onnxruntime-qnn")),
+        ("2.0.0", ("onnxruntime",)),
+        ("2.7.0", ("onnxruntime",)),
+    ],
+)
+def test_what_became_a_plugin_stays(version: str, uninstall: tuple[str, ...]) -> None:
+    """onnxruntime-qnn 2.7.0 was removed as another build in the folder: it has its own."""
+    made = plan(having("onnxruntime 1.24.4", f"onnxruntime-qnn {version}"))
+
+    assert (made.verdict, made.uninstall) == ("fixable", uninstall)
+    others = [row for row in made.findings if row.code == "other-build-installed"]
+    assert len(others) == len(uninstall) - 1
 
 
 def test_what_cannot_work_is_told_and_replaced() -> None:
