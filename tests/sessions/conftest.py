@@ -18,8 +18,7 @@ PACKAGE = {
         from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
         __version__ = "1.26.0"
         get_available_providers = C.get_available_providers
-        class SessionOptions:
-            def has_providers(self): return False
+        SessionOptions = C.SessionOptions
     """,
     "onnxruntime/capi/__init__.py": "",
     "onnxruntime/capi/_pybind_state.py": """
@@ -27,6 +26,13 @@ PACKAGE = {
         def get_available_providers():
             build = os.environ.get("FAKE_BUILD", "CUDAExecutionProvider,CPUExecutionProvider")
             return build.split(",")
+        class SessionOptions:
+            held = False
+            def has_providers(self): return self.held
+            def add_provider(self, name, options): self.held = True
+            def add_provider_for_devices(self, devices, options): self.held = True
+            def set_provider_selection_policy(self, policy): self.held = True
+            def by_a_way_that_nobody_knows(self): self.held = True
     """,
     "onnxruntime/capi/onnxruntime_inference_collection.py": """
         import os

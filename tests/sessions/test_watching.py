@@ -106,6 +106,117 @@ def test_no_provider_named_differs_from_the_cpu_named(watched: Run) -> None:
     assert [each.size for each in seen.sessions] == [5, 5, None]
 
 
+def test_providers_that_are_no_list_are_asked_for_too(watched: Run) -> None:
+    _, seen = watched("""
+        from collections import deque
+        from onnxruntime import InferenceSession
+        InferenceSession("m", None, deque(["CUDAExecutionProvider"]))
+        InferenceSession("m", None, "CUDAExecutionProvider")
+        InferenceSession("m", None, iter(["CUDAExecutionProvider"]))
+    """)
+
+    asked = (Asked("CUDAExecutionProvider", {}),)
+    assert [each.asked for each in seen.sessions] == [asked, asked, ()]
+    got = [each.got for each in seen.sessions]
+    assert got[0] == got[2] == ("CUDAExecutionProvider",)  # an iterator arrives whole
+
+
+def test_what_the_options_of_a_session_hold_is_what_it_asked_for(watched: Run) -> None:
+    _, seen = watched("""
+        from types import SimpleNamespace as Value
+        from onnxruntime import InferenceSession, SessionOptions
+        def made(*providers):
+            InferenceSession("m", options, *providers)
+        options = SessionOptions(); made()
+        options.add_provider("CUDAExecutionProvider", {"device_id": 0}); made()
+        options.add_provider_for_devices([Value(ep_name="Another")], {}); made()
+        made([]); made(["CPUExecutionProvider"])
+        options.set_provider_selection_policy(Value(name="PREFER_GPU")); made()
+        options = SessionOptions(); options.by_a_way_that_nobody_knows(); made()
+    """)
+
+    cuda, another = Asked("CUDAExecutionProvider", {"device_id": 0}), Asked("Another", {})
+    assert [(each.by_options, each.asked) for each in seen.sessions] == [
+        (False, None),
+        (True, (cuda,)),
+        (True, (cuda, another)),
+        (True, (cuda, another)),
+        (True, (Asked("CPUExecutionProvider", {}),)),
+        (True, (Asked("PREFER_GPU", {}),)),
+        (True, None),
+    ]
+
+
+GENAI = """
+
+class Config:
+    def __init__(self, path): pass
+    def clear_providers(self): pass
+    def append_provider(self, name): pass
+class Model:
+    device_type = "cpu"
+    def __init__(self, of): pass
+"""
+
+
+def test_what_the_configuration_of_genai_holds_is_what_was_asked_for(
+    watched: Run, packages: Path, tmp_path: Path
+) -> None:
+    package = packages / "onnxruntime_genai"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .onnxruntime_genai import *")
+    (package / "onnxruntime_genai.py").write_text(GENAI)
+    options = '{"provider_options": [{"NvTensorRtRtx": {}}]}'
+    written = f'{{"model": {{"decoder": {{"session_options": {options}}}}}}}'
+    (tmp_path / "genai_config.json").write_text(written)
+    _, seen = watched(f"""
+        from onnxruntime_genai import Config, Model
+        config = Config({str(tmp_path)!r}); Model(config)
+        config.append_provider("cuda"); Model(config)
+        config.clear_providers(); Model(config)
+        Model({str(tmp_path)!r})
+    """)
+
+    asked = [[each.name for each in session.asked or ()] for session in seen.sessions]
+    assert asked == [["NvTensorRtRtx"], ["NvTensorRtRtx", "cuda"], [], ["NvTensorRtRtx"]]
+
+
+def test_a_release_without_such_options_is_looked_at_as_well(watched: Run, packages: Path) -> None:
+    module = packages / "onnxruntime/capi/_pybind_state.py"
+    module.write_text(module.read_text().partition("class SessionOptions")[0])
+    init = packages / "onnxruntime/__init__.py"
+    init.write_text(init.read_text().replace("SessionOptions = C.SessionOptions", ""))
+
+    assert len(watched(MAKE)[1].sessions) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "module", "program", "asked"),
+    [
+        ("cuda", "_ortgpu_fix_libraries.service", "InferenceSession('m')", True),
+        ("CUDA", "_ortgpu_fix_libraries.service", "InferenceSession('m', None, [])", True),
+        ("cuda", "_ortgpu_fix_libraries.service", "InferenceSession('m', None, [CPU])", False),
+        ("cuda", "_ortgpu_fix_libraries.load", "InferenceSession('m')", False),
+        ("0", "_ortgpu_fix_libraries.service", "InferenceSession('m')", False),
+    ],
+)
+def test_what_our_own_loader_asks_for_is_asked_for(
+    watched: Run, packages: Path, value: str, module: str, program: str, *, asked: bool
+) -> None:
+    folder = packages / "_ortgpu_fix_libraries"
+    folder.mkdir()
+    (folder / "service.py").touch()
+    (folder / "load.py").touch()
+    text = f"import {module}\nfrom onnxruntime import InferenceSession\n"
+    text += f"CPU = 'CPUExecutionProvider'\n{program}"
+
+    [session] = watched(text, ORTGPU_FIX_PROVIDERS=value)[1].sessions
+    given = (Asked("CUDAExecutionProvider", {"ORTGPU_FIX_PROVIDERS": "cuda"}),)
+    assert (session.asked == given) == asked
+    [session] = watched(text, ORTGPU_FIX_PROVIDERS=value, FAKE_BUILD="CPU")[1].sessions
+    assert session.asked != given
+
+
 def test_what_is_said_meanwhile_is_told_and_comes_out_unchanged(
     watched: Run, capfd: pytest.CaptureFixture[str]
 ) -> None:

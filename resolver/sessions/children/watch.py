@@ -51,6 +51,9 @@ LOADER = os.sep + "_ortgpu_fix_libraries" + os.sep
 """In the path of what `--apply` installs: it passes on what others ask for."""
 KEY = "_ortgpu_fix_runs"
 """Of the attribute of a session that holds its runs."""
+SERVICE = "_ortgpu_fix_libraries.service"
+"""Of what `--apply` installs: it gives CUDA to sessions that name no provider, where told to."""
+CUDA = "CUDAExecutionProvider"
 PLAIN = {"CPUExecutionProvider", "AzureExecutionProvider"}
 COLLECTION = "onnxruntime.capi.onnxruntime_inference_collection"
 PAUSE = 0.5
@@ -369,7 +372,9 @@ def providers_asked(providers: Any, options: Any) -> list[list[Any]] | None:
     """Return what a session was asked for, each provider with its options; None: nothing."""
     if providers is None:
         return None
-    if not isinstance(providers, (list, tuple)):
+    if isinstance(providers, str):
+        return [[providers, {}]]  # which onnxruntime takes letter by letter
+    if iter(providers) is providers:
         return []  # which onnxruntime refuses; an iterator must reach it whole
     asked = []
     for number, each in enumerate(providers):
@@ -378,6 +383,13 @@ def providers_asked(providers: Any, options: Any) -> list[list[Any]] | None:
             given = options[number] if number < len(options) else None
         asked.append([str(name), {str(k): str(v) for k, v in dict(given or {}).items()}])
     return asked
+
+
+def by_service(values: dict[str, Any]) -> list[list[Any]] | None:
+    """Return what our own loader asks for where a session names no provider."""
+    name = "ORTGPU_FIX_PROVIDERS"
+    asked = os.environ.get(name, "").lower() == "cuda" and CUDA in values["available"]
+    return [[CUDA, {name: "cuda"}]] if asked and SERVICE in sys.modules else None
 
 
 def wants_more(asked: list[list[Any]] | None) -> bool:
@@ -418,8 +430,40 @@ def got(session: Any) -> dict[str, Any]:
     return {"got": names, "options": options}
 
 
+HELD: weakref.WeakKeyDictionary[Any, list[list[Any]] | None] = weakref.WeakKeyDictionary()
+"""The providers, or the policy, that settings hold; the libraries do not tell them."""
+
+
+def holding(change: Callable[..., list[list[Any]] | None], original: Any) -> Any:
+    """Return a function of settings that keeps what they hold after it."""
+
+    def hold(self: Any, *given: Any, **named: Any) -> Any:
+        result = original(self, *given, **named)
+        with contextlib.suppress(Exception):
+            HELD[self] = change(HELD.get(self) or [], *given)
+        return result
+
+    return hold
+
+
+def hold(kind: Any, **changes: Callable[..., list[list[Any]] | None]) -> None:
+    """Look at what settings hold: each function of theirs, and what they hold after it."""
+    for name, change in changes.items():
+        if hasattr(kind, name):
+            replace(kind, name, functools.partial(holding, change))
+
+
 def after_collection(module: Any) -> None:
     """Look at the sessions of onnxruntime, and at their runs."""
+    hold(
+        getattr(module.C, "SessionOptions", None),
+        add_provider=lambda held, name, given: [*held, [name, dict(given)]],
+        add_provider_for_devices=lambda held, devices, given: [
+            *held,
+            [devices[0].ep_name, dict(given)],
+        ],
+        set_provider_selection_policy=lambda _, policy: [[policy.name, {}]],
+    )
     kind, base = module.InferenceSession, module.Session
     folder = os.path.dirname(os.path.dirname(os.path.abspath(module.__file__)))
     replace(kind, "__init__", functools.partial(making, module, folder))
@@ -479,10 +523,13 @@ def making(module: Any, folder: str, original: Any) -> Any:
             settings = named.get("sess_options", given[1] if len(given) > 1 else None)
             providers = named.get("providers", given[2] if len(given) > 2 else None)  # noqa: PLR2004
             options = named.get("provider_options", given[3] if len(given) > 3 else None)  # noqa: PLR2004
-            values["asked"] = providers_asked(providers, options)
             has = getattr(settings, "has_providers", None)
             values["by_options"] = bool(has()) if has else False
             values["available"] = list(module.C.get_available_providers())
+            values["asked"] = providers_asked(providers, options)
+            if not values["asked"]:
+                held = HELD.get(settings) if values["by_options"] else by_service(values)
+                values["asked"] = held or values["asked"]
         except Exception:
             pass
         listen = wants_more(values["asked"]) or bool(values.get("by_options"))
@@ -601,6 +648,12 @@ def after_genai(module: Any) -> None:
     version = str(getattr(package, "__version__", ""))
     tell("library", name="onnxruntime-genai", version=version, file=module.__file__)
     replace(module.Model, "__init__", functools.partial(making_other, "onnxruntime-genai", folder))
+    hold(
+        getattr(module, "Config", None),
+        __init__=lambda _, path: genai_asked(path),
+        clear_providers=lambda _: [],
+        append_provider=lambda held, name: [*held, [name, {}]],
+    )
 
 
 def making_other(library: str, folder: str, original: Any) -> Any:
@@ -635,9 +688,9 @@ def making_other(library: str, folder: str, original: Any) -> Any:
 
 
 def genai_asked(path: Any) -> list[list[Any]] | None:
-    """Return the providers in the configuration of a model's folder, or of a `Config`: unknown."""
+    """Return the providers in the configuration of a model's folder, or of a `Config`."""
     if not isinstance(path, (str, os.PathLike)):
-        return None
+        return HELD.get(path)
     with open(os.path.join(os.fspath(path), "genai_config.json"), encoding="utf-8") as file:
         options = json.load(file)["model"]["decoder"].get("session_options", {})
     return [[name, {}] for each in options.get("provider_options", ()) for name in each]
