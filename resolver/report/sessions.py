@@ -154,6 +154,9 @@ def group_rows(advised: Advised, texts: Texts) -> list[tuple[str, str]]:
     if not why and group.verdict == "asked-not-got":
         lines = [line.strip() for line in (*first.words.splitlines(), *first.errors)]
         why = [line for line in lines if line][-SHOWN_WORDS:] or [texts.label("run-silent")]
+    elif first.got is None or group.verdict == "never-asked":
+        error = "\n".join(first.errors[-1:])
+        why += [line for line in error.splitlines() if line.strip()][:SHOWN_WORDS]
     rows = [
         (texts.label("run-called-by"), _callers(group)),
         (texts.label("run-model"), ", ".join(models[:SHOWN_MODELS]) + more),

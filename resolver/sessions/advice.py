@@ -69,8 +69,12 @@ def advice_of(group: SessionGroup, knobs: Iterable[Knob]) -> tuple[Reason, ...]:
     knobs = tuple(knobs)
     if group.verdict == "got-but-slow-options":
         return (reason("session-conv-search"),)
+    if group.verdict in {"asked-other", "not-made"}:
+        return ()
     if group.verdict == "asked-not-got":
-        return (reason("session-mend"),)
+        mistaken = "Unknown Provider Type" in "".join(group.first.errors)
+        listed = (reason("session-providers"),) if mistaken else ()
+        return (*listed, reason("session-mend"))
     if group.verdict == "asked-tensorrt-got-cuda":
         return (reason("session-tensorrt"),)
     if group.verdict == "got" or group.first.library != "onnxruntime":

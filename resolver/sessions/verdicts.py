@@ -6,7 +6,7 @@ Core. Sessions that are alike, of one maker, make one group.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Literal, NamedTuple, get_args
@@ -15,18 +15,31 @@ from ..explain.explanations import Explanation
 from .events import Frame, InferenceSession, ProgramSeen
 
 SessionVerdict = Literal[
-    "asked-not-got", "asked-tensorrt-got-cuda", "got-but-slow-options", "never-asked", "got"
+    "asked-not-got",
+    "asked-tensorrt-got-cuda",
+    "got-but-slow-options",
+    "never-asked",
+    "asked-other",
+    "not-made",
+    "got",
 ]
 VERDICTS: tuple[SessionVerdict, ...] = get_args(SessionVerdict)
 """The worst for a user who wants the GPU comes first, but that who never asked got what it did."""
 ProgramVerdict = Literal["no-python", "no-library", "import-failed", "no-session"] | SessionVerdict
 
 PLAIN = frozenset({"CPUExecutionProvider", "AzureExecutionProvider", "cpu"})
-"""What is always there, or computes elsewhere; whatever else is asked for is asked as faster."""
+"""What is always there, or computes elsewhere."""
 CUDA = "CUDAExecutionProvider"
 TENSORRT = frozenset({"TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
-ANY = frozenset({"auto"})
-"""CTranslate2's word for the GPU where there is one."""
+ANY = frozenset({"auto", "PREFER_GPU", "MAX_PERFORMANCE"})
+"""The GPU where there is one: CTranslate2's word, and onnxruntime's policies."""
+_NVIDIA = re.compile("cuda|tensorrt", re.IGNORECASE)
+"""In the names of what computes on NVIDIA's GPUs, in every library and every misspelling."""
+_OF_THE_MODEL = re.compile(
+    r"(NoSuchFile|NoModel|InvalidProtobuf|InvalidGraph): |.*: Load model from "
+    "|RuntimeError: Unable to open file "
+)
+"""Begins the error of a model that cannot be read: onnxruntime's classes, CTranslate2's words."""
 MANY_SHAPES = 10
 """So many different shapes, each searched for anew, are more than a warm-up."""
 SLOWER = 2.0
@@ -89,25 +102,29 @@ class SessionGroup:
         return median(times) if times else None
 
 
-def faster(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the providers among `names` that are more than the CPU's."""
-    return tuple(name for name in names if name not in PLAIN)
+def on_gpu(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those among `names` that stand for NVIDIA's GPU."""
+    return tuple(name for name in names if name in ANY or _NVIDIA.search(name))
 
 
 def asked_names(session: InferenceSession) -> tuple[str, ...]:
-    """Return the providers beyond the CPU's that a session was asked for."""
-    return faster([each.name for each in session.asked or ()])
+    """Return what a session was asked for."""
+    return tuple(each.name for each in session.asked or ())
 
 
 def verdict_of(session: InferenceSession) -> SessionVerdict:
     """Return what a session got of what it asked for."""
-    wanted, got = asked_names(session), faster(session.got or ())
-    if not wanted and not got:
-        return "never-asked"
-    if wanted and not (set(wanted) & set(got) or (got and set(wanted) <= ANY)):
+    if session.got is None and any(map(_OF_THE_MODEL.match, session.errors[-1:])):
+        return "not-made"
+    asked, got = asked_names(session), session.got or ()
+    wanted, has = on_gpu(asked), on_gpu(got)
+    if not has and (wanted or (session.by_options and session.asked is None)):
         return "asked-not-got"
-    if wanted and wanted[0] in TENSORRT and wanted[0] not in got:
+    if wanted and wanted[0] in TENSORRT and wanted[0] not in has:
         return "asked-tensorrt-got-cuda"
+    others = set(asked) - PLAIN
+    if not has and not others & set(got):
+        return "asked-other" if others else "never-asked"
     return "got-but-slow-options" if _searches_often(session) else "got"
 
 
@@ -169,7 +186,8 @@ def grouped(
 def _not_in_build(session: InferenceSession) -> tuple[str, ...]:
     if not session.available:
         return ()
-    return tuple(name for name in asked_names(session) if name not in session.available)
+    names = (CUDA if name in ANY else name for name in on_gpu(asked_names(session)))
+    return tuple(name for name in names if name not in session.available)
 
 
 def _without_times(session: InferenceSession) -> str:

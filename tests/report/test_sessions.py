@@ -294,6 +294,19 @@ def test_where_no_failure_is_known_onnxruntimes_last_words_are_shown() -> None:
     assert shown("run-why", silent, **bare, verdict="got") == []
 
 
+def test_the_error_of_a_session_that_could_not_be_made_is_shown_always() -> None:
+    failed = replace(FAILED, got=None, errors=("first", "NoSuchFile: m.onnx\n\n 2\n3\n4\n5\n6"))
+    error = ["NoSuchFile: m.onnx", " 2", "3", "4", "5"]
+
+    known = ["cuDNN 9 is missing.", *error]
+    assert shown("run-why", failed, why=(WHY,), not_in_build=()) == known
+    assert shown("run-why", failed, why=(), not_in_build=(), verdict="not-made") == error
+    assert shown("run-why", replace(failed, errors=()), why=(WHY,), not_in_build=()) == known[:1]
+    refused = replace(failed, got=(CPU,))
+    assert shown("run-why", refused, why=(), not_in_build=(), verdict="never-asked") == error
+    assert shown("run-why", refused, why=(), not_in_build=(), verdict="got") == []
+
+
 def test_what_was_asked_and_got_has_a_word_where_it_has_no_name() -> None:
     assert shown("run-asked", replace(FAILED, asked=None)) == ["no provider was named"]
     by_options = replace(FAILED, asked=None, by_options=True)

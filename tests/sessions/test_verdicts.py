@@ -44,6 +44,7 @@ from ortgpu_fix.sessions.verdicts import (
 )
 
 CPU, TENSORRT = "CPUExecutionProvider", "TensorrtExecutionProvider"
+OPENVINO = "OpenVINOExecutionProvider"
 FRAME = Frame("/env/site-packages/rembg/session.py", 46, "__init__")
 MADE = MadeBy(Maker("rembg", "2.0.57", FRAME), (), Frame("/home/me/app.py", 3, "<module>"))
 
@@ -71,8 +72,16 @@ def session(
         ((TENSORRT, CUDA, CPU), (TENSORRT, CUDA, CPU), "got"),
         ((TENSORRT, CUDA, CPU), (CPU,), "asked-not-got"),
         ((CUDA, TENSORRT, CPU), (CUDA, CPU), "got"),
-        (("OpenVINOExecutionProvider",), ("OpenVINOExecutionProvider", CPU), "got"),
-        (("OpenVINOExecutionProvider",), (CUDA, CPU), "asked-not-got"),
+        ((OPENVINO,), (OPENVINO, CPU), "got"),
+        ((OPENVINO,), (CUDA, CPU), "got"),
+        ((OPENVINO, CPU), (CPU,), "asked-other"),
+        ((OPENVINO, "XnnpackExecutionProvider"), ("XnnpackExecutionProvider", CPU), "got"),
+        ((CUDA, OPENVINO, CPU), (OPENVINO, CPU), "asked-not-got"),
+        (("CudaExecutionProvider",), (CPU,), "asked-not-got"),
+        (("PREFER_GPU",), (CPU,), "asked-not-got"),
+        (("PREFER_GPU",), (CUDA, CPU), "got"),
+        (("MAX_PERFORMANCE",), (CPU,), "asked-not-got"),
+        (("PREFER_NPU",), (CPU,), "asked-other"),
         ((), (CUDA, CPU), "got"),
         (("auto",), ("cuda",), "got"),
         (("auto",), ("cpu",), "asked-not-got"),
@@ -82,6 +91,48 @@ def session(
 def test_the_verdict(asked: tuple[str, ...], got: tuple[str, ...] | None, verdict: str) -> None:
     assert verdict_of(session(*asked, got=got)) == verdict
     assert without_gpu(session(*asked, got=got)) == (verdict == "asked-not-got")
+
+
+@pytest.mark.parametrize(
+    ("asked", "got", "verdict"),
+    [
+        ((), (CPU,), "asked-not-got"),
+        ((), (CUDA, CPU), "got"),
+        ((CPU,), (CPU,), "never-asked"),
+    ],
+)
+def test_options_whose_providers_nobody_knows_ask_for_more_than_the_cpu(
+    asked: tuple[str, ...], got: tuple[str, ...], verdict: str
+) -> None:
+    assert verdict_of(replace(session(*asked, got=got), by_options=True)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        ("NoSuchFile: [ONNXRuntimeError] : 3 : NO_SUCHFILE : Load model from m.onnx", "not-made"),
+        ("NoModel: [ONNXRuntimeError]", "not-made"),
+        ("InvalidProtobuf: [ONNXRuntimeError]", "not-made"),
+        ("InvalidGraph: [ONNXRuntimeError] : 10", "not-made"),
+        ("Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed: IR", "not-made"),
+        ("RuntimeError: Unable to open file 'model.bin' in model 'm'", "not-made"),
+        ("RuntimeError: CUDA failure 35: InvalidGraph: ", "asked-not-got"),
+    ],
+)
+def test_a_model_that_nobody_can_read_is_no_matter_of_the_gpu(error: str, verdict: str) -> None:
+    failed = replace(session(CUDA, got=None), errors=("RuntimeError: before", error))
+
+    assert verdict_of(failed) == verdict
+    assert verdict_of(replace(failed, errors=(error, "RuntimeError: later"))) == "asked-not-got"
+    assert verdict_of(replace(failed, got=(CPU,))) == "asked-not-got"
+
+
+def test_a_policy_that_wants_the_gpu_lacks_cuda_in_a_build_without() -> None:
+    [group] = grouped(
+        [replace(session("PREFER_GPU"), available=(CPU,))], lambda _: MADE, lambda _: ()
+    )
+
+    assert group.not_in_build == (CUDA,)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +179,7 @@ def test_alike_sessions_of_one_line_are_one_group_and_the_worst_comes_first() ->
 
 
 def test_what_the_build_lacks_is_named() -> None:
-    lacking = replace(session(CUDA), available=(CPU,))
+    lacking = replace(session(CUDA, OPENVINO), available=(CPU,))
 
     [group] = grouped([lacking], lambda _: MADE, lambda _: ())
     assert group.not_in_build == (CUDA,)
@@ -231,6 +282,13 @@ def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
             ["session-build-without", "session-knob-none", "session-way-out"],
         ),
         (session(CUDA), [("rembg", "2.0.5")], ["session-mend"]),
+        (
+            replace(session(CUDA), errors=("E", "RuntimeError: Unknown Provider Type: C")),
+            [],
+            ["session-providers", "session-mend"],
+        ),
+        (session(OPENVINO), [], []),
+        (replace(session(CPU, got=None), errors=("NoSuchFile: m",)), [], []),
         (session(TENSORRT, CUDA, got=(CUDA,)), [], ["session-tensorrt"]),
         (session(CUDA, got=(CUDA,)), [], []),
         (session("cpu", got=("cpu",), library="ctranslate2"), [], ["session-device"]),
