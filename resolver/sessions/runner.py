@@ -6,6 +6,7 @@ Shell. The folder is a temporary one; nothing else is written, and it is removed
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +22,8 @@ _CHILDREN = Path(__file__).with_name("children")
 _FILES = ("sitecustomize.py", "watch.py")
 _IGNORING = frozenset("IES")
 """Options with which a Python does not read PYTHONPATH, or no sitecustomize."""
+_OPTION = re.compile("-(?=.)([^-cmQWX]*)([cmQWX]|-check-hash-based-pycs$)?(.*)")
+"""Options of Python's: letters, one that takes the rest or the next word, and that rest."""
 
 
 def watch_program(
@@ -81,11 +84,18 @@ def ignores_the_hook(command: Sequence[str], environ: Mapping[str, str]) -> str:
         words = line[2:].decode("utf-8", "replace").split() if line.startswith(b"#!") else []
     while words and not _is_python(words[0]):  # `env -S`
         words = words[1:]
-    for word in words[1:]:
-        if not word.startswith("-") or word in {"-", "-c", "-m"}:
+    options = iter(words[1:])
+    for word in options:
+        found = _OPTION.fullmatch(word)
+        if found is None:
             break
-        if not word.startswith("--") and _IGNORING & set(word[1:]):
+        letters, taking, value = found.groups()
+        if _IGNORING & set(letters):
             return word
+        if taking in {"c", "m"}:
+            break
+        if taking and not value:
+            next(options, "")
     return ""
 
 

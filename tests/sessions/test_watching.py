@@ -128,14 +128,14 @@ def test_what_the_options_of_a_session_hold_is_what_it_asked_for(watched: Run) -
         def made(*providers):
             InferenceSession("m", options, *providers)
         options = SessionOptions(); made()
-        options.add_provider("CUDAExecutionProvider", {"device_id": 0}); made()
+        options.add_provider("CUDAExecutionProvider", {"device_id": "0"}); made()
         options.add_provider_for_devices([Value(ep_name="Another")], {}); made()
         made([]); made(["CPUExecutionProvider"])
         options.set_provider_selection_policy(Value(name="PREFER_GPU")); made()
         options = SessionOptions(); options.by_a_way_that_nobody_knows(); made()
     """)
 
-    cuda, another = Asked("CUDAExecutionProvider", {"device_id": 0}), Asked("Another", {})
+    cuda, another = Asked("CUDAExecutionProvider", {"device_id": "0"}), Asked("Another", {})
     assert [(each.by_options, each.asked) for each in seen.sessions] == [
         (False, None),
         (True, (cuda,)),
@@ -563,6 +563,19 @@ def test_a_program_that_does_not_exist_is_an_error() -> None:
         (["/usr/bin/python3", "-uE", "app.py"], "-uE"),
         (["python3", "-S", "-c", "1"], "-S"),
         (["python3", "-c", "-I"], ""),
+        (["python3", "-m", "app", "-I"], ""),
+        (["python3", "-cimport I", "-I"], ""),
+        (["python3", "-um", "app", "-I"], ""),
+        (["python3", "-", "-I"], ""),
+        (["python3", "-Wignore::ImportWarning", "app.py"], ""),
+        (["python3", "-WError", "-XImporttime", "-bQEnew"], ""),
+        (["python3", "-W", "ignore", "-I"], "-I"),
+        (["python3", "-W", "-I", "-u"], ""),
+        (["python3", "-uX", "importtime", "-sE"], "-sE"),
+        (["python3", "-Q", "new", "--help", "-I"], "-I"),
+        (["python3", "--check-hash-based-pycs", "always", "-I"], "-I"),
+        (["python3", "-W"], ""),
+        (["python3", "-IWignore"], "-IWignore"),
         (["python3", "app.py", "-I"], ""),
         (["true", "-I"], ""),
     ],
