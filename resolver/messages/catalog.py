@@ -106,17 +106,24 @@ class Texts(NamedTuple):
         shown = {name: self._shown(value) for name, value in values}
         return row[key][self.language].format(**shown, **command)
 
-    def advice(self, row: Reason) -> str:
-        """Return what measured times advise."""
-        return self._text("advice", row.code, "text", row.values)
+    def advice(self, row: Reason, **command: TypedCommand) -> str:
+        """Return what measured times, or sessions, advise."""
+        return self._text("advice", row.code, "text", row.values, **command)
 
     def progress(self, code: str, **values: object) -> str:
         """Return the description of a long step."""
         return self._text("progress", code, "text", tuple(values.items()))
 
-    def _text(self, table: str, code: str, key: str, values: tuple[tuple[str, object], ...]) -> str:
+    def _text(
+        self,
+        table: str,
+        code: str,
+        key: str,
+        values: tuple[tuple[str, object], ...],
+        **command: TypedCommand,
+    ) -> str:
         text: str = self.table[table][code][key][self.language]
-        return text.format(**{name: self._shown(value) for name, value in values})
+        return text.format(**{name: self._shown(value) for name, value in values}, **command)
 
     def _shown(self, value: object) -> object:
         """Return a value as a text may have it; most come from elsewhere."""

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
+from ..messages.shells import PROGRAM, TypedCommand
 from ..plan.reasons import Reason
 from ..sessions.advice import Knob
 from ..sessions.events import ImportedLibrary, InferenceSession, ProgramSeen, Runs, TorchState
@@ -31,6 +32,12 @@ class Advised:
     group: SessionGroup
     knobs: tuple[Knob, ...]
     advice: tuple[Reason, ...]
+    command: TypedCommand = PROGRAM
+    """This program, for the environment of the sessions."""
+
+    def told(self, texts: Texts) -> list[str]:
+        """Return the advice in words."""
+        return [texts.advice(each, command=self.command) for each in self.advice]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +175,7 @@ def group_rows(advised: Advised, texts: Texts) -> list[tuple[str, str]]:
     ]
     if group.copies:
         rows.append((texts.label("model-copies"), texts.label("run-copies", count=group.copies)))
-    return rows + [(texts.label("run-advice"), texts.advice(each)) for each in advised.advice]
+    return rows + [(texts.label("run-advice"), text) for text in advised.told(texts)]
 
 
 def _maker(group: SessionGroup, texts: Texts) -> str:
@@ -271,7 +278,10 @@ def _group_json(advised: Advised, texts: Texts) -> dict[str, object]:
         "copies": group.copies,
         "runs": [_runs_json(each.runs) for each in group.sessions],
         "knobs": [each._asdict() for each in advised.knobs],
-        "advice": [{"code": each.code, "text": texts.advice(each)} for each in advised.advice],
+        "advice": [
+            {"code": each.code, "text": text}
+            for each, text in zip(advised.advice, advised.told(texts), strict=True)
+        ],
     }
 
 

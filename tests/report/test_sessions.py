@@ -11,6 +11,7 @@ import pytest
 from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import TypedCommand
 from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.report.sessions import (
     Advised,
@@ -209,7 +210,12 @@ def test_the_document_holds_all_that_was_seen() -> None:
                 "checked": False,
             }
         ],
-        "advice": [{"code": "session-mend", "text": EN.advice(reason("session-mend"))}],
+        "advice": [
+            {
+                "code": "session-mend",
+                "text": EN.advice(reason("session-mend"), command=TypedCommand()),
+            }
+        ],
     }
 
 
@@ -265,7 +271,7 @@ def test_the_text_says_who_asked_what_got_what_and_why() -> None:
         "Made in 110 ms",
         RAN,
         f"{EN.label('model-copies')} onnxruntime warns of 3 copies between CPU and GPU in each run",
-        f"To change {EN.advice(reason('session-mend'))}",
+        f"To change {EN.advice(reason('session-mend'), command=TypedCommand())}",
         "Next",
         REPORT.diagnose,
         REPORT.measure,

@@ -131,6 +131,36 @@ def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: i
     assert "No Python of this program imported onnxruntime" in done.stderr
 
 
+MEASURED = """
+import onnxruntime
+class Array(list):
+    shape = (1, 3)
+session = onnxruntime.InferenceSession("m.onnx", providers=["CUDAExecutionProvider"])
+session.run(None, {"-x": Array(), "y": Array()})
+onnxruntime.InferenceSession("m.onnx")
+"""
+
+
+def test_every_command_works_on_the_environment_that_was_seen(
+    tmp_path: Path, packages: Path
+) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "m.onnx").touch()
+    flags = ("--offline", "--matrix", "more.json", "--json")
+    done = run(packages.parent, *flags, program=MEASURED, FAKE_BUILD="CPUExecutionProvider")
+
+    document = json.loads(done.stdout)
+    given = f"--python {sys.executable} --offline --matrix more.json"
+    shown = "--shape=-x=1x3 --shape y=1x3"
+    assert document["commands"] == [
+        f"ortgpu-fix {given}",
+        f"ortgpu-fix verify {given} --bench {tmp_path / 'm.onnx'} {shown}",
+    ]
+    asked, silent = document["sessions"]
+    assert asked["advice"][0]["text"].startswith(f"`ortgpu-fix {given}` says")
+    assert f"`ortgpu-fix {given} --apply` first" in silent["advice"][0]["text"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_an_interrupt_is_the_programs_to_answer(tmp_path: Path, packages: Path) -> None:
     (packages.parent / "app.py").write_text(

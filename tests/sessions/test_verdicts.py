@@ -12,6 +12,7 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import PROGRAM
 from ortgpu_fix.report.sessions import (
     Advised,
     ProgramReport,
@@ -308,7 +309,7 @@ def test_every_knob_of_the_table_has_words() -> None:
         knob = find_knob(load_table("applications"), row["name"], row["since"])
         assert knob is not None
         [advice, *_] = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
-        assert row["name"] in texts.advice(advice)
+        assert row["name"] in texts.advice(advice, command=PROGRAM)
 
 
 def report_of(*sessions: InferenceSession) -> ProgramReport:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from ...explain.matcher import Search
 from ...facts.redact import redact
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
-from ...messages.shells import pasted_commands
+from ...messages.shells import TypedCommand, pasted_commands
 from ...probe.interpreter import find_interpreter
 from ...report.sessions import (
     Advised,
@@ -45,7 +45,7 @@ from ...sessions.verdicts import (
 from ...utils.files import check_place, write
 from ...utils.foreign_text import clean
 from .. import console
-from ..command_line import SYSTEM, in_shells
+from ..command_line import SYSTEM, in_shells, typed_command
 from ..flags import CommandLine
 from . import running
 from .running import NOT_ON_THE_GPU
@@ -104,7 +104,9 @@ def _report(
     groups = []
     for group in grouped(seen.sessions, made_by, explain):
         knobs = knobs_of(applications, group)
-        groups.append(Advised(group=group, knobs=knobs, advice=advice_of(group, knobs)))
+        command = _program(line, seen, {each.pid for each in group.sessions})
+        advice = advice_of(group, knobs)
+        groups.append(Advised(group=group, knobs=knobs, advice=advice, command=command))
     return ProgramReport(
         command=pasted_commands(line.rest, SYSTEM)[0].text,
         status=status,
@@ -112,29 +114,35 @@ def _report(
         seen=seen,
         groups=tuple(groups),
         ignoring=ignoring,
-        diagnose=_diagnose([each.group for each in groups], seen),
-        measure=_measure([each.group for each in groups]),
+        diagnose=_diagnose(line, seen),
+        measure=_measure(line, [each.group for each in groups], seen),
     )
 
 
-def _diagnose(groups: list[SessionGroup], seen: ProgramSeen) -> str:
+def _program(line: CommandLine, seen: ProgramSeen, pids: Iterable[int]) -> TypedCommand:
+    """Return this program with the flags that were given, for the first Python of `pids`."""
+    found = (each.executable for each in seen.libraries if each.pid in pids)
+    return typed_command(line._replace(python=next(filter(None, found), line.python)))
+
+
+def _diagnose(line: CommandLine, seen: ProgramSeen) -> str:
     """Return the command that looks at the environment of the first session without the GPU."""
-    pids = {each.pid for group in groups for each in group.sessions if without_gpu(each)}
+    pids = {each.pid for each in seen.sessions if without_gpu(each)}
     pids |= {each.pid for each in seen.libraries if each.error}
-    found = (each.executable for each in seen.libraries if each.pid in pids and each.executable)
-    python = next(found, None)
-    return in_shells(("ortgpu-fix", "--python", python)) if python else ""
+    return in_shells(_program(line, seen, pids).words) if pids else ""
 
 
-def _measure(groups: list[SessionGroup]) -> str:
+def _measure(line: CommandLine, groups: list[SessionGroup], seen: ProgramSeen) -> str:
     """Return the command that measures a model, with the shapes that it got."""
     sessions = (each for group in groups for each in group.sessions)
     session = next((each for each in sessions if each.model and each.runs.inputs), None)
     if session is None or session.model is None or not Path(session.model).is_file():
         return ""
-    words = ["ortgpu-fix", "verify", "--bench", session.model]
+    program, *flags = _program(line, seen, {session.pid}).words
+    words = [program, "verify", *flags, "--bench", session.model]
     for name, sizes in session.runs.inputs.items():
-        words += ["--shape", f"{name}={'x'.join(map(str, sizes))}"]
+        shape = f"{name}={'x'.join(map(str, sizes))}"
+        words += [f"--shape={shape}"] if name.startswith("-") else ["--shape", shape]
     return in_shells(words)
 
 

@@ -633,7 +633,13 @@ def after_onnxruntime(module: Any) -> None:
 def after_ctranslate2(module: Any) -> None:
     """Look at what CTranslate2 makes on a device: `Translator(path, device="cuda")`."""
     version = getattr(sys.modules.get("ctranslate2.version"), "__version__", "")
-    tell("library", name="ctranslate2", version=str(version), file=module.__file__)
+    tell(
+        "library",
+        name="ctranslate2",
+        version=str(version),
+        file=module.__file__,
+        executable=sys.executable,
+    )
     folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
     for kind in list(vars(module).values()):
         create = vars(kind).get("__init__") if isinstance(kind, type) else None
@@ -646,7 +652,8 @@ def after_genai(module: Any) -> None:
     package = sys.modules.get("onnxruntime_genai")
     folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
     version = str(getattr(package, "__version__", ""))
-    tell("library", name="onnxruntime-genai", version=version, file=module.__file__)
+    values = {"name": "onnxruntime-genai", "version": version, "file": module.__file__}
+    tell("library", executable=sys.executable, **values)
     replace(module.Model, "__init__", functools.partial(making_other, "onnxruntime-genai", folder))
     hold(
         getattr(module, "Config", None),
