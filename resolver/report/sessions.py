@@ -19,7 +19,12 @@ from ..sessions.verdicts import ProgramVerdict, SessionGroup, SessionVerdict
 from .measurement import milliseconds
 from .page_parts import Markup, document, element, prose, section
 
-STYLES: Mapping[str, str] = {"asked-not-got": "red", "import-failed": "red", "got": "green"}
+STYLES: Mapping[str, str] = {
+    "asked-not-got": "red",
+    "import-failed": "red",
+    "not-whole": "red",
+    "got": "green",
+}
 SHOWN_MODELS = 5
 SHOWN_WORDS = 5
 """Lines of onnxruntime's that are shown where no known failure stands in them."""
@@ -112,7 +117,7 @@ def _imports(libraries: Sequence[ImportedLibrary], texts: Texts) -> list[Row]:
         else texts.label(
             "run-library",
             name=each.name,
-            version=each.version,
+            version=each.version or "?",
             file=each.file,
             available=", ".join(each.available) or "?",
         )

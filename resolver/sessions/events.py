@@ -102,6 +102,11 @@ class ImportedLibrary(NamedTuple):
     error: str = ""
     """Why it could not be imported."""
 
+    @property
+    def makes_none(self) -> bool:
+        """Tell whether no session can come of it: it is not whole, or another of its name."""
+        return self.name == "onnxruntime" and not self.available
+
 
 class TorchState(NamedTuple):
     """What torch was like at the end of a process."""

@@ -25,7 +25,9 @@ SessionVerdict = Literal[
 ]
 VERDICTS: tuple[SessionVerdict, ...] = get_args(SessionVerdict)
 """The worst for a user who wants the GPU comes first, but that who never asked got what it did."""
-ProgramVerdict = Literal["no-python", "no-library", "import-failed", "no-session"] | SessionVerdict
+ProgramVerdict = (
+    Literal["no-python", "no-library", "import-failed", "not-whole", "no-session"] | SessionVerdict
+)
 
 PLAIN = frozenset({"CPUExecutionProvider", "AzureExecutionProvider", "cpu"})
 """What is always there, or computes elsewhere."""
@@ -204,4 +206,6 @@ def judge_program(seen: ProgramSeen) -> ProgramVerdict:
         return "no-python"
     if any(library.error for library in seen.libraries):
         return "import-failed"
+    if any(library.makes_none for library in seen.libraries):
+        return "not-whole"
     return "no-session" if seen.libraries else "no-library"

@@ -351,7 +351,19 @@ def test_the_programs_own_line_is_told_once() -> None:
     assert other[1].heading == "made by code that has no file (sessions: 1)"
 
 
-@pytest.mark.parametrize("verdict", ["no-python", "no-library", "import-failed", "no-session"])
+def test_a_library_of_no_version_and_no_provider_is_shown_with_its_place() -> None:
+    bare = ImportedLibrary(11, "onnxruntime", "", "/env/onnxruntime")
+    said = replace(REPORT, verdict="not-whole", seen=ProgramSeen(libraries=(bare,)), groups=())
+
+    [only, *_] = program_sections(said, EN)
+    assert [row.text for row in only.rows][2] == "onnxruntime ? in /env/onnxruntime; it has: ?"
+    assert only.rows[0].style == "bold red"
+    documents.check(program_json(said, EN), "run")
+
+
+@pytest.mark.parametrize(
+    "verdict", ["no-python", "no-library", "import-failed", "not-whole", "no-session"]
+)
 def test_a_program_without_sessions_has_its_sentence_and_a_hint(verdict: Any) -> None:
     none = ProgramReport(command="x", status=0, verdict=verdict, seen=ProgramSeen(), groups=())
     [only] = program_sections(none, EN)

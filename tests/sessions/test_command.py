@@ -131,6 +131,15 @@ def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: i
     assert "No Python of this program imported onnxruntime" in done.stderr
 
 
+def test_what_is_not_whole_is_told_with_the_command_that_looks_at_it(packages: Path) -> None:
+    (packages / "onnxruntime/__init__.py").unlink()
+    done = run(packages.parent, "--json")
+    document = json.loads(done.stdout)
+
+    assert document["verdict"] == "not-whole"
+    assert document["commands"] == [f"ortgpu-fix --python {sys.executable}"]
+
+
 MEASURED = """
 import onnxruntime
 class Array(list):

@@ -210,6 +210,16 @@ LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/py
             ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(error="ImportError"),)),
             "import-failed",
         ),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(available=()),)),
+            "not-whole",
+        ),
+        (
+            ProgramSeen(
+                processes=(PROCESS,), libraries=(LIBRARY._replace(name="x", available=()),)
+            ),
+            "no-session",
+        ),
         (ProgramSeen(sessions=(session(CUDA, got=(CUDA,)), session())), "never-asked"),
         (ProgramSeen(sessions=(session(CUDA), session())), "asked-not-got"),
     ],

@@ -536,6 +536,40 @@ def test_an_onnxruntime_that_cannot_be_imported_is_told(watched: Run, packages: 
     assert "libcudart.so.13" in seen.libraries[0].error
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_folder_without_its_files_is_what_was_imported(
+    watched: Run, packages: Path, *, whole: bool
+) -> None:
+    if not whole:
+        (packages / "onnxruntime/__init__.py").unlink()
+    _, seen = watched("import onnxruntime")
+
+    [library] = seen.libraries
+    assert library.makes_none != whole
+    assert Path(library.file).is_relative_to(packages / "onnxruntime")
+    assert library.executable == sys.executable
+
+
+def test_a_file_of_the_program_in_its_place_is_what_was_imported(
+    watched: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text("")
+    _, seen = watched("import onnxruntime")
+
+    [library] = seen.libraries
+    assert (library.makes_none, library.error) == (True, "")
+    assert Path(library.file) == tmp_path / "onnxruntime.py"
+
+
+def test_who_only_asks_whether_it_is_there_has_not_imported_it(
+    watched: Run, packages: Path
+) -> None:
+    (packages / "onnxruntime/__init__.py").unlink()
+    _, seen = watched("import importlib.util; importlib.util.find_spec('onnxruntime')")
+
+    assert seen.libraries == ()
+
+
 def test_nothing_is_left_on_the_disk(
     watched: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

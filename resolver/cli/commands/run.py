@@ -128,7 +128,7 @@ def _program(line: CommandLine, seen: ProgramSeen, pids: Iterable[int]) -> Typed
 def _diagnose(line: CommandLine, seen: ProgramSeen) -> str:
     """Return the command that looks at the environment of the first session without the GPU."""
     pids = {each.pid for each in seen.sessions if without_gpu(each)}
-    pids |= {each.pid for each in seen.libraries if each.error}
+    pids |= {each.pid for each in seen.libraries if each.makes_none}
     return in_shells(_program(line, seen, pids).words) if pids else ""
 
 

@@ -118,6 +118,10 @@ def tell_last() -> None:
     """Tell what is known at the end of a process."""
     for runs in list(RUNS):
         runs.tell()
+    onnxruntime = sys.modules.get("onnxruntime")
+    if onnxruntime is not None and not getattr(onnxruntime, "__file__", None):
+        with contextlib.suppress(Exception):  # a folder alone, which no loader runs
+            after_onnxruntime(onnxruntime)
     torch = sys.modules.get("torch")
     if torch is not None:
         with contextlib.suppress(Exception):
@@ -619,14 +623,15 @@ def running(argument: str | None, waits: bool, original: Any) -> Any:  # noqa: F
 
 
 def after_onnxruntime(module: Any) -> None:
-    """Tell that onnxruntime is there, and what its build has."""
+    """Tell that onnxruntime is there, and what its build has: nothing, where it is not whole."""
+    available = getattr(module, "get_available_providers", list)
     tell(
         "library",
         name="onnxruntime",
         version=str(getattr(module, "__version__", "")),
-        file=module.__file__,
+        file=getattr(module, "__file__", None) or next(iter(module.__path__)),
         executable=sys.executable,
-        available=list(module.get_available_providers()),
+        available=list(available()),
     )
 
 
