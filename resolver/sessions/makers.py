@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from pathlib import Path
 
 from .events import Frame, InferenceSession
 from .verdicts import MadeBy, Maker
 
 _PACKAGES = re.compile(r"^(.*[/\\](?:site|dist)-packages)[/\\](.+)$")
-_STANDARD = re.compile(r"[/\\]lib(?:64)?[/\\]python3\.\d+[/\\]|[/\\]Lib[/\\][a-z_]+\.py$|^<")
+_STANDARD = re.compile(r"[/\\]lib(?:64)?[/\\]python3\.\d+[/\\]|.*[/\\]Lib[/\\](\w+)|^<")
+"""A file of Python's own, or of none; on Windows where the module in `Lib` is one of Python's."""
 
 
 def made_by(session: InferenceSession) -> MadeBy:
@@ -28,7 +30,7 @@ def made_by(session: InferenceSession) -> MadeBy:
             maker = Maker(name, version, frame)
             if all(name != each.name for each in makers):
                 makers.append(maker)
-        elif _STANDARD.search(frame.file):
+        elif (own := _STANDARD.search(frame.file)) and own[1] in {None, *sys.stdlib_module_names}:
             continue
         else:
             maker = Maker("", "", frame)
