@@ -604,6 +604,8 @@ def test_a_program_that_does_not_exist_is_an_error() -> None:
         (["python3", "-Wignore::ImportWarning", "app.py"], ""),
         (["python3", "-WError", "-XImporttime", "-bQEnew"], ""),
         (["python3", "-W", "ignore", "-I"], "-I"),
+        (["python3", "-Wignore", "-I"], "-I"),
+        (["python3", "-u", "-I"], "-I"),
         (["python3", "-W", "-I", "-u"], ""),
         (["python3", "-uX", "importtime", "-sE"], "-sE"),
         (["python3", "-Q", "new", "--help", "-I"], "-I"),
