@@ -130,17 +130,20 @@ def test_what_the_options_of_a_session_hold_is_what_it_asked_for(watched: Run) -
         options = SessionOptions(); made()
         options.add_provider("CUDAExecutionProvider", {"device_id": "0"}); made()
         options.add_provider_for_devices([Value(ep_name="Another")], {}); made()
+        options.add_provider("Third", {}); made()
         made([]); made(["CPUExecutionProvider"])
         options.set_provider_selection_policy(Value(name="PREFER_GPU")); made()
         options = SessionOptions(); options.by_a_way_that_nobody_knows(); made()
     """)
 
     cuda, another = Asked("CUDAExecutionProvider", {"device_id": "0"}), Asked("Another", {})
+    third = Asked("Third", {})
     assert [(each.by_options, each.asked) for each in seen.sessions] == [
         (False, None),
         (True, (cuda,)),
         (True, (cuda, another)),
-        (True, (cuda, another)),
+        (True, (cuda, another, third)),
+        (True, (cuda, another, third)),
         (True, (Asked("CPUExecutionProvider", {}),)),
         (True, (Asked("PREFER_GPU", {}),)),
         (True, None),
@@ -179,6 +182,23 @@ def test_what_the_configuration_of_genai_holds_is_what_was_asked_for(
 
     asked = [[each.name for each in session.asked or ()] for session in seen.sessions]
     assert asked == [["NvTensorRtRtx"], ["NvTensorRtRtx", "cuda"], [], ["NvTensorRtRtx"]]
+    assert [each.executable for each in seen.libraries] == [sys.executable]
+
+
+def test_what_ctranslate2_makes_is_told_with_its_python(watched: Run, packages: Path) -> None:
+    package = packages / "ctranslate2"
+    package.mkdir()
+    (package / "__init__.py").write_text("from ._ext import Translator")
+    (package / "_ext.py").write_text(
+        "class Translator:\n"
+        "    device = 'cpu'\n"
+        "    def __init__(self, path, device): 'device: str'\n"
+    )
+    _, seen = watched("import ctranslate2\nctranslate2.Translator('m', device='cuda')")
+
+    [session], [library] = seen.sessions, seen.libraries
+    assert (session.asked, session.got) == ((Asked("cuda", {}),), ("cpu",))
+    assert (library.name, library.executable) == ("ctranslate2", sys.executable)
 
 
 def test_a_release_without_such_options_is_looked_at_as_well(watched: Run, packages: Path) -> None:

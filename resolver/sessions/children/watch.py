@@ -118,9 +118,9 @@ def tell_last() -> None:
     """Tell what is known at the end of a process."""
     for runs in list(RUNS):
         runs.tell()
-    onnxruntime = sys.modules.get("onnxruntime")
-    if onnxruntime is not None and not getattr(onnxruntime, "__file__", None):
-        with contextlib.suppress(Exception):  # a folder alone, which no loader runs
+    with contextlib.suppress(Exception):
+        onnxruntime = sys.modules["onnxruntime"]
+        if not getattr(onnxruntime, "__file__", None):  # a folder alone, which no loader runs
             after_onnxruntime(onnxruntime)
     torch = sys.modules.get("torch")
     if torch is not None:
