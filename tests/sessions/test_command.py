@@ -60,6 +60,7 @@ def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path)
     written = json.loads((tmp_path / "run.json").read_text())
     documents.check(written, "run")
     assert written["sessions"][0]["got"] == ["CUDAExecutionProvider"]
+    assert written["commands"] == []
     assert "It got what it asked for" in (tmp_path / "page.html").read_text()
 
 
