@@ -246,6 +246,7 @@ FOREIGN = {
     "probe.libraries": "a header of CUDA",
     "probe.machine": "what nvidia-smi prints",
     "probe.provider": "a module of onnxruntime",
+    "sessions.advice": "what onnxruntime raised",
     "sessions.children.watch": "what CTranslate2 says of its arguments",
     "verify.children.common": "a profile of onnxruntime",
     "verify.verdict": "what Python says of an import",
