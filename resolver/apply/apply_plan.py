@@ -34,7 +34,7 @@ from .before_change import (
 from .chosen_wheels import Confirm
 from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
-from .files_to_remove import files_to_remove
+from .files_to_remove import check_removable, files_to_remove
 from .hashed_files import remember
 from .history import UNFINISHED, prune_history, recorded_changes
 from .journal import Begin
@@ -92,6 +92,8 @@ def apply(
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
     site = Site.of(target)
+    coming = frozenset({row.name for row in plan.install} | {row.name for row in companions})
+    check_removable(target, site, coming.union(plan.uninstall), coming)  # before any download
     with hold_environment_lock(site):
         check_path_lengths(str(site.stage / "wheels" / wheel.file) for wheel in plan.install)
         prepare_state_folder(site)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.target import STATE_FOLDER, Installed, Target
+from ..plan.model import HELD
 from ..utils.files import file_digest
 from .environment_files import (
     NAMESPACE,
@@ -50,11 +51,11 @@ def files_to_remove(
     without RECORD is removed all the same where its files are known without it: it comes again, or
     has its files in the shared folder.
 
-    Raises Error `installed-editable`, `installed-conda` or `no-record` where one of `names` cannot
-    be removed file by file, `installed-outside` where one that does not come again is outside the
-    environment, `path-outside` where a file would be written outside of it, through a link, and
-    `wheel-overwrites` where it is another distribution's, Python's or ours.
+    Raises as `check_removable`, and Error `no-record` where the files of one of `names` are not
+    known, `path-outside` where a file would be written outside of the environment, through a link,
+    and `wheel-overwrites` where it is another distribution's, Python's or ours.
     """
+    check_removable(target, site, names, coming)
     paths: set[str] = set()
     owners: dict[str, str] = {}
     for installed in target.installed:
@@ -65,8 +66,6 @@ def files_to_remove(
         elif _within(site, installed):
             comes_again = installed.key in coming or installed.key.startswith(_BUILDS)
             paths |= _files(site, installed, known=target.kind == "venv" and comes_again)
-        elif installed.key not in coming:
-            raise Error("installed-outside", name=installed.name, path=installed.metadata_path)
     stays = owners.keys() | in_place
     for path, digest in incoming.items():
         if not site.inside(path):
@@ -81,6 +80,25 @@ def files_to_remove(
     for path in incoming.keys() & folders:
         raise Error("path-outside", path=path)
     return tuple(sorted(paths - folders))
+
+
+def check_removable(
+    target: Target, site: Site, names: frozenset[str], coming: frozenset[str]
+) -> None:
+    """Refuse what is not ours to remove, or lies elsewhere and is in use.
+
+    Raises Error `installed-editable` or `installed-conda` for one of `names` in the environment,
+    and `installed-outside` for one that does not come again and is imported from outside of it.
+    """
+    for installed in target.installed:
+        name, path = installed.name, installed.metadata_path
+        if installed.key not in names:
+            continue
+        if not _within(site, installed):
+            if installed.key not in coming and target.find(installed.key) is installed:
+                raise Error("installed-outside", name=name, path=path)
+        elif installed.held:
+            raise Error(HELD[installed.held], name=name, path=path)
 
 
 def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) -> None:
@@ -119,14 +137,10 @@ def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
 
     Without a RECORD that is an error, unless the files are `known` without it.
     """
-    name, path = installed.name, installed.metadata_path
-    if installed.editable:
-        raise Error("installed-editable", name=name, path=path)
-    if installed.installer == "conda":
-        raise Error("installed-conda", name=name, path=path)
+    path = installed.metadata_path
     listed = recorded_files(path)
     if listed is None and not known:
-        raise Error("no-record", name=name, path=path)
+        raise Error("no-record", name=installed.name, path=path)
     (metadata,) = plain_paths([path]).values()
     return {file for file in listed or () if site.inside(file)}.union(files_under(metadata))
 

@@ -22,6 +22,7 @@ from .model import (
     Facts,
     Gpu,
     Interpreter,
+    Keeper,
     Kind,
     Library,
     OnnxRuntime,
@@ -146,6 +147,7 @@ _read_provider = one_or_none(record_reader(Provider, sass=_targets, ptx=_targets
 _read_package = record_reader(
     Package,
     name=lambda table, key: canonicalize_name(table.text(key)),
+    held=choice_or_none(get_args(Keeper)),
     provider=_read_provider,
 )
 read_onnxruntime = record_reader(OnnxRuntime, provider=_read_provider)

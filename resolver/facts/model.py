@@ -34,6 +34,8 @@ Owner = Literal[
 """Where a Python that is no virtual environment came from."""
 OPERATING_SYSTEM = "operating-system"
 """Whose a Python is with a mark of PEP 668 that names nobody."""
+Keeper = Literal["conda", "editable"]
+"""Why this program does not remove a distribution: it is conda's, or the user's own sources."""
 ChangeState = Literal["kept", "stale", "unfinished"]
 """A change that can be undone, remains of one that cannot, and one that was interrupted."""
 LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
@@ -189,6 +191,7 @@ class Package(NamedTuple):
     releases that the matrix does not hold."""
     outside: bool = False
     """In a folder that the environment reads and does not own: the base Python's, the user's."""
+    held: Keeper | None = None
     provider: Provider | None = None
     """Of a plugin of onnxruntime whose libraries are not known; None: none, or not readable."""
 

@@ -15,6 +15,7 @@ from .model import (
     Architecture,
     Facts,
     Interpreter,
+    Keeper,
     Kind,
     OnnxRuntime,
     Owner,
@@ -53,6 +54,11 @@ class Installed(NamedTuple):
     """How many shared libraries of an nvidia distribution are missing or replaced."""
     libraries: tuple[str, ...] = ()
     """The paths of the shared libraries of an nvidia distribution, from its folder."""
+
+    @property
+    def held(self) -> Keeper | None:
+        """Why this program does not remove it; None: it does."""
+        return "editable" if self.editable else "conda" if self.installer == "conda" else None
 
     @property
     def key(self) -> str:
@@ -139,6 +145,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
             intact=installed.missing == 0,
             libraries=installed.libraries,
             outside=not target.holds(installed),
+            held=installed.held,
         )
         for installed in reversed(target.installed)  # the first of a name is in use
     }

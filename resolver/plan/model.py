@@ -27,6 +27,8 @@ ALLOWANCES = {
     "training-lost": "provider",
 }
 """What `--allow` has to name where a finding says that `--apply` refuses."""
+HELD = {"conda": "installed-conda", "editable": "installed-editable"}
+"""The findings that only the user can remove what has to go, by what holds it."""
 Where = Literal["here", "there", "new"]
 """The environment of a plan: one here, one of another machine, one that is still to be made."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
@@ -98,6 +100,11 @@ class Plan(NamedTuple):
     def outside(self) -> tuple[Finding, ...]:
         """Return what keeps programs from the GPU whatever the environment has."""
         return tuple(row for row in self.findings if row.code in OUTSIDE)
+
+    @property
+    def held(self) -> tuple[Finding, ...]:
+        """Return what the user has to remove before `--apply` does this plan."""
+        return tuple(row for row in self.findings if row.code in HELD.values())
 
     @property
     def allowances(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from .findings_others import (
     conflict_findings,
     consumer_findings,
     cudnn_findings,
+    held_findings,
     kept_findings,
     removal_findings,
 )
@@ -73,6 +74,7 @@ def findings(
             *(() if best.plugin else _companions(here, best, changes)),
             *_project(here, best, changes),
             *conflict_findings(here, changes),
+            *held_findings(here, changes),
             *tensorrt_findings(here, best.build, best.tensorrt),
         ]
         same = here.installed_release == best.version and not here.other_way

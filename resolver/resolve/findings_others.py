@@ -10,7 +10,7 @@ from ..errors import Cause, cause
 from ..facts.model import GPU_BUILD, Package
 from ..facts.unmet import new_conflicts
 from ..matrix.torch import TORCH
-from ..plan.model import Rejected
+from ..plan.model import HELD, Rejected
 from ..plan.reasons import Consumer, Finding, Named, Wanting, finding
 from ..versions import at_least, major, newest_first
 from .changes import Changes
@@ -99,6 +99,15 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
             yield finding("provider-lost", "warning", distribution=name, provider=provider)
         elif name in here.matrix.training:
             yield finding("training-lost", "warning", distribution=name)
+
+
+def held_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
+    """Say what has to go or to change, and `apply` does not remove."""
+    moved = {*changes.uninstall, *(wheel.name for wheel in changes.install)}
+    for row in here.facts.packages:
+        if row.held and row.name in moved and not row.outside:
+            by = Named(row.name, row.version)
+            yield finding(HELD[row.held], "error", by=by, name=row.name)
 
 
 def kept_findings(way: InstalledOnnxRuntime) -> Iterator[Finding]:

@@ -615,13 +615,16 @@ def test_distributions_that_cannot_be_taken_out(quick: Stand) -> None:
     (own,) = target.installed
     plan = quick.plan(GOOD, uninstall=("onnxruntime",))
 
-    def code(**change: object) -> str:
-        changed = own._replace(**change)  # type: ignore[arg-type]
-        return code_of(quick, plan, target=target._replace(installed=(changed,))).code
+    def code(plan: Plan = plan, **change: object) -> str:
+        changed = target._replace(installed=(own._replace(**change),))  # type: ignore[arg-type]
+        return code_of(quick, plan, target=changed, confirm=asked.append).code
 
+    asked: list[object] = []
     assert code(editable=True) == "installed-editable"
     assert code(installer="conda") == "installed-conda"
     assert code(metadata_path=str(Path(os.__file__).parent)) == "installed-outside"
+    assert code(quick.plan(GOOD), name="onnxruntime_GPU", editable=True) == "installed-editable"
+    assert asked == []  # so nothing was downloaded
     record = Path(own.metadata_path, "RECORD")
     text = record.read_text()
     record.unlink()

@@ -196,6 +196,7 @@ def test_what_cannot_be_removed_file_by_file_is_named(
     row = tree.have("Old", "a.py", **more)
 
     assert tree.refusal("old") == (code, {"name": "Old", "path": row.metadata_path})
+    assert tree.refusal("old", coming=("old",))[0] == code
     assert tree.removed(coming=("old",)) == set()
 
 
@@ -234,6 +235,20 @@ def test_what_lies_elsewhere_can_only_be_hidden_by_what_comes(tree: Tree, tmp_pa
     )
     assert tree.removed("old", coming=("old",)) == set()
     assert distributions_here(tree.target(), tree.site) == []
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_lies_below_the_environments_own_stays(
+    tree: Tree, tmp_path: Path, *, held: bool
+) -> None:
+    """As after `--system-site-packages`; one that is imported first would be in the way."""
+    tree.have("old")
+    below = str(tmp_path / "base" / "old-1.dist-info")
+    tree.have("old", metadata_path=below, editable=held)
+
+    assert tree.removed("old") == {"old-1.dist-info/METADATA", "old-1.dist-info/RECORD"}
+    tree.installed.reverse()
+    assert tree.refusal("old") == ("installed-outside", {"name": "old", "path": below})
 
 
 def test_what_is_here_is_told_by_its_folder_links_followed(tree: Tree, tmp_path: Path) -> None:

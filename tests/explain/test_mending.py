@@ -78,6 +78,16 @@ def test_one_finding_that_packages_mend_is_enough_for_a_command() -> None:
     assert made == Mending(reason("mend-here"), ("--apply",))
 
 
+@pytest.mark.parametrize("code", ["installed-conda", "installed-editable"])
+def test_what_the_user_has_to_remove_first_is_told_in_place_of_a_command(code: str) -> None:
+    held = finding(code, "error")
+    plan = FIXABLE._replace(findings=(finding("gpus-hidden", "warning"), held))
+
+    made = mending([cause()], [Here("unseen")], plan)
+
+    assert made == Mending(reason("mend-by-hand"), finding=held)
+
+
 def test_the_worst_alone_say_whose_program_it_is() -> None:
     """A warning is of this environment, too; what ended the other program is not."""
     causes = [cause(origin="frozen"), cause("warning")]

@@ -68,6 +68,7 @@ DOCUMENT: dict[str, Any] = {
             "intact": False,
             "libraries": ["a/b.so"],
             "outside": True,
+            "held": "conda",
         }
     ],
     "onnxruntime": {
@@ -126,6 +127,7 @@ FACTS = Facts(
             intact=False,
             libraries=("a/b.so",),
             outside=True,
+            held="conda",
         ),
     ),
     toolkits=(Toolkit(version="12.4", path="/usr/local/cuda-12.4"),),

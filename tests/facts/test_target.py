@@ -178,6 +178,22 @@ def test_what_is_linked_and_what_a_user_installed_belong_to_the_environment() ->
     assert {package.outside for package in packages_of(users)} == {False}
 
 
+@pytest.mark.parametrize(
+    ("row", "held"),
+    [
+        ({}, None),
+        ({"installer": "pip"}, None),
+        ({"installer": "conda"}, "conda"),
+        ({"installer": "conda", "editable": True}, "editable"),
+    ],
+)
+def test_what_holds_a_distribution(row: dict[str, object], held: str | None) -> None:
+    row = {"name": "app", "version": "1", "path": "/app.egg-info"} | row
+    (package,) = packages_of(parse_target(answer(installed=[row]), "python"))
+
+    assert package.held == held
+
+
 @pytest.mark.parametrize(("folder", "outside"), [("", False), ("-of-another", True)])
 def test_a_folder_whose_name_only_begins_alike_is_another_environment(
     folder: str, *, outside: bool

@@ -710,6 +710,16 @@ def test_the_last_word_is_the_verdict(
     assert [row.whole for row in sections[-1].rows] == [False, True][: len(rows)]
 
 
+def test_what_the_user_has_to_do_first_is_told_before_the_command() -> None:
+    """A command that is refused as things are mends nothing."""
+    _, sections = made({"name": "onnxruntime", "version": "1.22.1", "held": "conda"})
+
+    assert [row.text for row in sections[-1].rows] == [
+        EN.label("fixable-after"),
+        "ortgpu-fix --apply",
+    ]
+
+
 @pytest.mark.parametrize(
     ("machine", "label"),
     [

@@ -115,6 +115,21 @@ def test_why_an_apply_refuses_is_told_where_there_is_something_to_do(
     assert not {row.code for row in found(*WHOLE, python_row=python)} & owners
 
 
+@pytest.mark.parametrize("held", ["conda", "editable"])
+def test_what_goes_and_only_the_user_can_remove_is_told(held: str) -> None:
+    row = {"name": "onnxruntime", "version": "1.22.1", "held": held}
+    numpy = {"name": "numpy", "version": "2.2.6", "held": held}
+    code = f"installed-{held}"
+
+    assert shown(one(code, found(row, numpy))) == (
+        *("error", (), {"by": "onnxruntime 1.22.1", "name": "onnxruntime"}),
+    )
+    assert code not in {row.code for row in found(row | {"outside": True}, numpy)}
+    assert code not in {row.code for row in found("onnxruntime 1.22.1")}
+    old = {"name": "nvidia-cublas-cu12", "version": "12.1.0", "held": held}
+    assert values_of(one(code, found(*WHOLE[:1], old)))["name"] == "nvidia-cublas-cu12"
+
+
 @pytest.mark.parametrize(
     ("managed_by", "owner"),
     [(None, "operating-system"), *((owner, owner) for owner in get_args(Owner))],
