@@ -75,7 +75,7 @@ def mending(
     if plan.verdict == "fixable":
         flags = _flags_that_mend((arguments[:-1],), plan_with)  # else without: it is possible
         mends = Mending(reason("mend-here"), (*flags, "--apply"))
-        return _by_hand(plan.held[0]) if plan.held else mends
+        return _by_hand(plan.first[0]) if plan.first else mends
     asked = plan.verdict == "impossible" or said.state == "confirmed"
     flags = _flags_that_mend((arguments[:-1], MATCH), plan_with) if asked else ()
     if flags:

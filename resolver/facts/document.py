@@ -66,8 +66,8 @@ def to_json(facts: Facts) -> dict[str, object]:
     absent = {"change", "change_size"} if facts.python.change is None else set[str]()
     absent |= {
         name
-        for name in ("managed_by", "locked", "shadow", "command", "moved_from")
-        if python[name] is None
+        for name in ("managed_by", "read_only", "locked", "shadow", "command", "moved_from")
+        if python[name] in {None, False}
     }
     document["python"] = {name: python[name] for name in python if name not in absent}
     return document

@@ -143,6 +143,8 @@ class Interpreter(NamedTuple):
     environment: Kind | None = None
     externally_managed: bool = False
     managed_by: Owner | None = None
+    read_only: bool = False
+    """This user cannot write to the folder of its packages."""
     autoload: bool | None = None
     """Its `.pth` files are read, so that a companion can load libraries for an unchanged
     application; None where that is not known, as in a file written by hand."""

@@ -99,6 +99,8 @@ class Target(NamedTuple):
     """The user's site folder, where it goes before the environment's own."""
     managed_by: Owner | None = None
     """Where it came from, as far as a file or the registry tells."""
+    read_only: bool = False
+    """This user cannot write to `purelib`."""
 
     @property
     def machine(self) -> Architecture | None:
@@ -130,6 +132,7 @@ def python_of(target: Target, home: str | None = None) -> Interpreter:
         environment=target.kind,
         externally_managed=target.externally_managed,
         managed_by=target.managed_by,
+        read_only=target.read_only,
         autoload=target.pth,
     )
 

@@ -29,6 +29,8 @@ ALLOWANCES = {
 """What `--allow` has to name where a finding says that `--apply` refuses."""
 HELD = {"conda": "installed-conda", "editable": "installed-editable"}
 """The findings that only the user can remove what has to go, by what holds it."""
+FIRST = frozenset({*HELD.values(), "environment-read-only"})
+"""The findings of what the user has to do before `--apply` does a plan."""
 Where = Literal["here", "there", "new"]
 """The environment of a plan: one here, one of another machine, one that is still to be made."""
 PlanVerdict = Literal["healthy", "fixable", "impossible"]
@@ -102,9 +104,9 @@ class Plan(NamedTuple):
         return tuple(row for row in self.findings if row.code in OUTSIDE)
 
     @property
-    def held(self) -> tuple[Finding, ...]:
-        """Return what the user has to remove before `--apply` does this plan."""
-        return tuple(row for row in self.findings if row.code in HELD.values())
+    def first(self) -> tuple[Finding, ...]:
+        """Return what the user has to do before `--apply` does this plan."""
+        return tuple(row for row in self.findings if row.code in FIRST)
 
     @property
     def allowances(self) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ def _what_the_command_does(plan: Plan, problems: int, where: Where) -> str:
     """Return the label of the sentence before the command, which must not say more than it does."""
     if any(row.code == "user-environment" for row in plan.findings):
         return "fixable-in-a-venv"
-    if plan.held:
+    if plan.first:
         return "fixable-after"
     if plan.outside:
         return "fixable-in-part"

@@ -135,6 +135,8 @@ def _owner(here: Situation) -> Iterator[Finding]:
         )
     if python.environment in {"conda", "user"}:
         yield finding(f"{python.environment}-environment", "warning")
+    if python.read_only and python.environment != "user":  # else it is told already
+        yield finding("environment-read-only", "warning")
 
 
 def _way(here: Situation, best: Candidate | None) -> Iterator[Finding]:

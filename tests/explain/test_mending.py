@@ -78,8 +78,8 @@ def test_one_finding_that_packages_mend_is_enough_for_a_command() -> None:
     assert made == Mending(reason("mend-here"), ("--apply",))
 
 
-@pytest.mark.parametrize("code", ["installed-conda", "installed-editable"])
-def test_what_the_user_has_to_remove_first_is_told_in_place_of_a_command(code: str) -> None:
+@pytest.mark.parametrize("code", ["installed-conda", "installed-editable", "environment-read-only"])
+def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command(code: str) -> None:
     held = finding(code, "error")
     plan = FIXABLE._replace(findings=(finding("gpus-hidden", "warning"), held))
 

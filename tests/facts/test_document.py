@@ -277,6 +277,7 @@ ANY_FACTS = st.builds(
         environment=st.sampled_from([None, "venv", "conda", "user", "system"]),
         externally_managed=st.booleans(),
         managed_by=st.sampled_from([None, *get_args(Owner)]),
+        read_only=st.booleans(),
         project=maybe(WORDS),
         change=st.none(),
         change_size=st.just(0),

@@ -50,6 +50,7 @@ DOCUMENT: dict[str, Any] = {
         "environment": "conda",
         "externally_managed": True,
         "managed_by": "pyenv-win",
+        "read_only": True,
         "autoload": False,
         "project": "uv",
         "locked": "1.26.0",
@@ -109,6 +110,7 @@ FACTS = Facts(
         environment="conda",
         externally_managed=True,
         managed_by="pyenv-win",
+        read_only=True,
         autoload=False,
         project="uv",
         locked="1.26.0",
@@ -253,7 +255,7 @@ def test_an_unknown_key_is_refused_by_its_name(name: str) -> None:
 
 
 def test_what_nobody_told_of_a_python_is_no_key() -> None:
-    told = {"managed_by", "locked", "shadow", "command", "moved_from"}
+    told = {"managed_by", "read_only", "locked", "shadow", "command", "moved_from"}
     nothing = FACTS.python._replace(**dict.fromkeys(told))  # type: ignore[arg-type]
 
     assert told <= set(to_json(FACTS)["python"])  # type: ignore[call-overload]

@@ -84,6 +84,9 @@ def test_an_environment_takes_the_place_of_another() -> None:
 
     assert facts.platform == platform
     assert facts.python.executable == "~/.venv/bin/python"
+    assert not facts.python.read_only
+    closed = parse_target(answer(read_only=True), "python")
+    assert in_environment(machine, closed).python.read_only
     assert facts.onnxruntime is None
     assert [package.name for package in facts.packages] == ["app", "numpy"]
 

@@ -175,6 +175,20 @@ def test_an_embeddable_python_has_no_site_packages_yet(
     assert inside.kind_of_environment(str(tmp_path / "Lib" / "site-packages")) == kind
 
 
+@pytest.mark.parametrize("writable", [True, False])
+def test_whether_this_user_may_write_to_an_environment(
+    prefix: Path, told: Callable[[], Target], monkeypatch: pytest.MonkeyPatch, *, writable: bool
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(sys, "base_prefix", "/elsewhere")
+    monkeypatch.setattr(os, "access", lambda *args: asked.append(args) or writable)
+
+    target = told()
+
+    assert (target.kind, target.read_only) == ("venv", not writable)
+    assert asked == [(str(prefix), os.W_OK)]  # below it is nothing yet
+
+
 def test_on_windows_a_file_tells_whether_a_folder_may_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -710,9 +710,15 @@ def test_the_last_word_is_the_verdict(
     assert [row.whole for row in sections[-1].rows] == [False, True][: len(rows)]
 
 
-def test_what_the_user_has_to_do_first_is_told_before_the_command() -> None:
+@pytest.mark.parametrize(
+    ("row", "python"),
+    [({"held": "conda"}, {}), ({"held": "editable"}, {}), ({}, {"read_only": True})],
+)
+def test_what_the_user_has_to_do_first_is_told_before_the_command(
+    row: dict[str, Any], python: dict[str, Any]
+) -> None:
     """A command that is refused as things are mends nothing."""
-    _, sections = made({"name": "onnxruntime", "version": "1.22.1", "held": "conda"})
+    _, sections = made({"name": "onnxruntime", "version": "1.22.1", **row}, python=python)
 
     assert [row.text for row in sections[-1].rows] == [
         EN.label("fixable-after"),

@@ -97,21 +97,27 @@ def test_what_would_be_taken_in_the_place_of_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("kind", "managed", "codes"),
+    ("kind", "more", "codes"),
     [
-        ("venv", True, {"externally-managed"}),
-        ("conda", False, {"conda-environment"}),
-        ("user", False, {"user-environment"}),
-        ("venv", False, set()),
+        ("venv", {"externally_managed": True}, {"externally-managed"}),
+        ("conda", {}, {"conda-environment"}),
+        ("user", {}, {"user-environment"}),
+        ("user", {"read_only": True}, {"user-environment"}),
+        ("venv", {"read_only": True}, {"environment-read-only"}),
+        ("conda", {"read_only": True}, {"conda-environment", "environment-read-only"}),
+        ("venv", {}, set()),
     ],
 )
 def test_why_an_apply_refuses_is_told_where_there_is_something_to_do(
-    kind: str, *, managed: bool, codes: set[str]
+    kind: str, more: dict[str, Any], codes: set[str]
 ) -> None:
-    python = PYTHON | {"environment": kind, "externally_managed": managed}
+    python = PYTHON | {"environment": kind} | more
     owners = {"externally-managed", "conda-environment", "user-environment"}
+    owners |= {"environment-read-only"}
+    rows = [row for row in found(python_row=python) if row.code in owners]
 
-    assert {row.code for row in found(python_row=python)} & owners == codes
+    assert {row.code for row in rows} == codes
+    assert {row.severity for row in rows} <= {"warning"}
     assert not {row.code for row in found(*WHOLE, python_row=python)} & owners
 
 

@@ -262,12 +262,17 @@ def kind_of_environment(purelib: str) -> str:
         return "user"
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         return "conda"
-    while not os.path.isdir(purelib):  # an embeddable Python comes without the folder
-        purelib = os.path.dirname(purelib)
     site = sys.modules.get("site")
-    if getattr(site, "ENABLE_USER_SITE", None) and not writable(purelib):
+    if getattr(site, "ENABLE_USER_SITE", None) and not writable(existing(purelib)):
         return "user"
     return "system"
+
+
+def existing(folder: str) -> str:
+    """Return `folder`, or what is above it: an embeddable Python comes without the folder."""
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def writable(folder: str) -> bool:
@@ -389,6 +394,7 @@ def main() -> None:
         "platlib": paths["platlib"],
         "scripts": paths["scripts"],
         "environment": kind,
+        "read_only": not writable(existing(paths["purelib"])),
         "user_site": user_site(paths["purelib"]) if kind != "user" else None,
         "externally_managed": mark is not None or managed_by not in {None, "store", "embeddable"},
         "managed_by": managed_by,
