@@ -7,27 +7,21 @@ given only the staged files, each with its version and its hash.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import sysconfig
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import metadata
-
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from ..errors import Error
 from ..facts.target import Target
 from ..utils.process import Runner, install_environment
 from ..versions import at_least
+from .at_hand import has_own_pip, our_pip, uv_programs
 from .pip import Pip
 from .uv import Uv
 
 OLDEST_UV = "0.8"
 """The first whose `uv pip compile` writes a pylock.toml with sizes and hashes."""
-OLDEST_PIP = "22.2"
-"""The first with `--report`."""
 _READ_SECONDS = 60.0
 
 Engine = Uv | Pip
@@ -65,11 +59,11 @@ def choose_engine(
         uv = find_uv(environ, runner)
         if uv is not None and _can_use(uv, target):
             return replace(uv, break_system_packages=break_system_packages)
-    version = target.pip_version or ""
     # -B: the bytecode of a pip that has none must not come into the environment
     command: tuple[str, ...] = (target.executable, "-I", "-B", "-m", "pip")
-    if not at_least(version, OLDEST_PIP):
-        version = _own_pip(target)
+    version = target.pip_version or ""
+    if not has_own_pip(target):
+        version = our_pip(target)
         command = (sys.executable, "-I", "-B", "-m", "pip", "--python", target.executable)
     if not version:
         raise Error("no-engine", path=target.executable, version=target.version)
@@ -92,10 +86,7 @@ def choose_resolver(environ: Mapping[str, str], runner: Runner) -> Resolver:
 
 def find_uv(environ: Mapping[str, str], runner: Runner) -> Uv | None:
     """Return a uv that runs and is new enough, from PATH or the folder of our own scripts."""
-    folders = (environ.get("PATH", ""), sysconfig.get_path("scripts"))
-    for program in dict.fromkeys(shutil.which("uv", path=folder) for folder in folders):
-        if program is None:
-            continue
+    for program in uv_programs(environ):
         try:
             done = runner([program, "--version"], timeout=5, env=install_environment(environ))
         except OSError:
@@ -116,13 +107,3 @@ def _can_use(uv: Uv, target: Target) -> bool:
     env = install_environment(uv.environ)
     done = uv.runner([*argv, target.executable], timeout=_READ_SECONDS, env=env)
     return done.returncode == 0
-
-
-def _own_pip(target: Target) -> str:
-    """Return the version of our own pip; empty where it cannot install into `target`."""
-    try:
-        pip = metadata.metadata("pip")
-    except metadata.PackageNotFoundError:
-        return ""
-    pythons = SpecifierSet(pip["Requires-Python"] or "")
-    return pip["Version"] if pythons.contains(Version(target.version), prereleases=True) else ""

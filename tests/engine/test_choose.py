@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from example_target import TARGET
 
+from ortgpu_fix.engine.at_hand import can_install
 from ortgpu_fix.engine.choose import choose_engine, choose_resolver, find_uv
 from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv
@@ -196,6 +197,7 @@ def test_our_own_pip_for_the_pythons_that_it_names(
     pip_for(pythons, monkeypatch)
     target = TARGET._replace(version=version, pip_version=None)
 
+    assert can_install(target, machine.environ) == serves
     if serves:
         assert machine.engine(target).version == "99.0"
     else:
@@ -203,6 +205,18 @@ def test_our_own_pip_for_the_pythons_that_it_names(
             machine.engine(target)
         assert caught.value.code == "no-engine"
         assert caught.value.values == {"path": TARGET.executable, "version": version}
+
+
+def test_a_plan_asks_for_what_could_install(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip_for(">=3.12", monkeypatch)
+    old = TARGET._replace(pip_version="22.1.2")
+
+    assert not can_install(old, machine.environ)
+    assert can_install(old._replace(pip_version="22.2"), machine.environ)
+    machine.uv("scripts", "uv 0.9.5")
+    assert can_install(old, machine.environ)
 
 
 def test_to_resolve_our_own_pip_needs_no_target(machine: Machine) -> None:

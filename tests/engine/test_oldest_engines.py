@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from stand import CUDA, REQUIRES, Stand
 
-from ortgpu_fix.engine.choose import OLDEST_PIP, OLDEST_UV
+from ortgpu_fix.engine.at_hand import OLDEST_PIP
+from ortgpu_fix.engine.choose import OLDEST_UV
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from support.standin_wheels import Venv

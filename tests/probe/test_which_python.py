@@ -179,14 +179,12 @@ def test_an_embeddable_python_has_no_site_packages_yet(
 def test_whether_this_user_may_write_to_an_environment(
     prefix: Path, told: Callable[[], Target], monkeypatch: pytest.MonkeyPatch, *, writable: bool
 ) -> None:
-    asked: list[object] = []
     monkeypatch.setattr(sys, "base_prefix", "/elsewhere")
-    monkeypatch.setattr(os, "access", lambda *args: asked.append(args) or writable)
+    monkeypatch.setattr(os, "access", lambda *asked: writable and asked == (str(prefix), os.W_OK))
 
     target = told()
 
     assert (target.kind, target.read_only) == ("venv", not writable)
-    assert asked == [(str(prefix), os.W_OK)]  # below it is nothing yet
 
 
 def test_on_windows_a_file_tells_whether_a_folder_may_be_written(
