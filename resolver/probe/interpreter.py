@@ -20,6 +20,8 @@ _LAUNCHED = re.compile(r"py:\d[\w.-]*|-V:[\w./-]+")
 """Forms of Windows' launcher: https://docs.python.org/3/using/windows.html#launcher."""
 SECONDS = 30.0
 """For the launcher, which may have to look through the registry of a slow machine."""
+_MARKS = ("pyvenv.cfg", "bin/activate", "Scripts/activate")
+"""Files of a virtual environment, be it whole or not."""
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -82,8 +84,8 @@ def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
     conda = environ.get("CONDA_PREFIX")
     if conda and environ.get("CONDA_DEFAULT_ENV") != "base":
         return "CONDA_PREFIX"
-    if (cwd / DOT_VENV / "pyvenv.cfg").is_file():  # conda's base is active in every shell
-        return DOT_VENV
+    if any((cwd / DOT_VENV / mark).is_file() for mark in _MARKS):
+        return DOT_VENV  # conda's base is active in every shell
     return "CONDA_PREFIX" if conda else OWN_ENVIRONMENT
 
 

@@ -21,6 +21,7 @@ from ..utils.process import Finished, Runner, own_environment
 from .background import ProbeProcesses, describe_target, query_gpus, run_if_startable
 from .interpreter import find_interpreter
 from .libraries import dll_versions, find_dlls, find_libraries, find_text, find_toolkits, names_in
+from .mistaken import check_whole
 
 SMI_SECONDS = 10.0
 _TEXTS = (
@@ -57,16 +58,21 @@ def target_of(
 ) -> Target:
     """Return the environment that `python` names (`find_interpreter`), as it describes itself.
 
-    Raises what `find_interpreter`, `describe_target` and `parse_target` raise.
+    Raises what `find_interpreter`, `describe_target`, `parse_target` and `check_whole` raise.
     """
     interpreter = find_interpreter(python, environ, cwd)
-    stdout = describe_target(interpreter, runner=runner, environ=environ)
-    return parse_target(stdout, str(interpreter))
+    return _whole(describe_target(interpreter, runner=runner, environ=environ), interpreter)
 
 
 def described_target(processes: ProbeProcesses) -> Target:
-    """Return the environment of `processes`; raises as `describe_target` and `parse_target`."""
-    return parse_target(processes.inside.result(), str(processes.interpreter))
+    """Return the environment of `processes`; raises as `target_of`, but for `find_interpreter`."""
+    return _whole(processes.inside.result(), processes.interpreter)
+
+
+def _whole(stdout: str, interpreter: Path) -> Target:
+    target = parse_target(stdout, str(interpreter))
+    check_whole(target, interpreter)
+    return target
 
 
 def probe(
@@ -78,7 +84,7 @@ def probe(
 ) -> ProbedMachine:
     """Return this machine and the environment of `processes`; `root` is `/` except in tests.
 
-    Raises what `describe_target` and `parse_target` raise. What cannot be read of the machine is no
+    Raises what `described_target` raises. What cannot be read of the machine is no
     error but a fact.
     """
     inside, target = processes.inside.result(), described_target(processes)

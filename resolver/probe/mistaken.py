@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from ..errors import Error
 from ..facts.target import Target
 from .libraries import find_text
 
@@ -87,6 +88,18 @@ def find_old_place(target: Target) -> str | None:
     if any(Path(place).resolve() == here for place in places):
         return None
     return places[0] if places else None
+
+
+def check_whole(target: Target, interpreter: Path) -> None:
+    """Refuse a virtual environment without `pyvenv.cfg`: its Python is the one below, and says so.
+
+    Raises Error `venv-without-config`.
+    """
+    folder, prefix = interpreter.parents[1], Path(target.prefix)
+    if target.kind == "venv" or folder.resolve() == prefix.resolve():
+        return
+    if _PLACE.search(find_text(interpreter.parent / "activate") or ""):
+        raise Error("venv-without-config", path=folder, prefix=prefix)
 
 
 def _places(script: str) -> Iterator[str]:

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from environments import make_venv
+from environments import make_prefix, make_venv
 
 from ortgpu_fix.errors import Error, cause
-from ortgpu_fix.probe.background import describe_target
+from ortgpu_fix.probe.background import describe_target, start_probe
 from ortgpu_fix.probe.interpreter import find_interpreter
-from ortgpu_fix.probe.machine import target_of
+from ortgpu_fix.probe.machine import described_target, target_of
 from ortgpu_fix.utils import process as run
 from support.pythons import find_python
 
@@ -76,6 +76,11 @@ def test_what_is_active_goes_before_what_lies_here(tmp_path: Path) -> None:
     assert chosen({"CONDA_PREFIX": str(tmp_path / "conda")}) == "conda"
     (tmp_path / ".venv" / "pyvenv.cfg").unlink()
     assert chosen(base) == "conda"
+    for folder in ("bin", "Scripts"):
+        (tmp_path / ".venv" / folder).mkdir(exist_ok=True)
+        (tmp_path / ".venv" / folder / "activate").touch()
+        assert chosen(base) == ".venv"  # what is wrong with it is said
+        (tmp_path / ".venv" / folder / "activate").unlink()
 
 
 def test_at_last_the_interpreter_that_runs_us(tmp_path: Path) -> None:
@@ -115,6 +120,36 @@ def test_an_environment_whose_python_was_removed(tmp_path: Path) -> None:
 
     assert caught.value.code == "python-broken"
     assert str(caught.value.values["target"]) == "/nowhere/python3.9"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there its launcher refuses to start")
+def test_an_environment_without_its_configuration(venv: Path, tmp_path: Path) -> None:
+    """Its Python starts, as the one below: that one is not what was named."""
+    folder = venv.parents[1]
+    assert target_of(str(folder), environ=os.environ, cwd=tmp_path, runner=run.run).kind == "venv"
+    (folder / "pyvenv.cfg").unlink()
+
+    for environ, name in (({}, "venv"), ({"VIRTUAL_ENV": "venv"}, None), ({}, str(venv))):
+        with pytest.raises(Error) as caught:
+            target_of(name, environ=os.environ | environ, cwd=tmp_path, runner=run.run)
+        assert caught.value.code == "venv-without-config"
+        assert caught.value.values == {"path": folder, "prefix": Path(sys.base_prefix)}
+    with pytest.raises(Error, match="venv-without-config"):
+        described_target(start_probe(str(folder), os.environ))
+    (folder / "bin" / "activate").write_text("conda activate\n")
+    assert target_of("venv", environ=os.environ, cwd=tmp_path, runner=run.run).kind != "venv"
+
+
+def test_a_python_that_is_where_it_says_is_whole(tmp_path: Path) -> None:
+    """As virtualenv made them before 20: without `pyvenv.cfg`."""
+    python = make_prefix(tmp_path / "whole")
+    (python.parent / "activate").write_text("VIRTUAL_ENV=/whole\n")
+    (tmp_path / "link").symlink_to("whole")
+    here = str(tmp_path / "link" / "bin" / python.name)
+
+    target = target_of(here, environ=os.environ, cwd=tmp_path, runner=run.run)
+
+    assert target.kind != "venv"
 
 
 def test_a_file_that_is_no_program(tmp_path: Path) -> None:

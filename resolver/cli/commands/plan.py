@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...engine.at_hand import can_install
 from ...facts.markers import marker_environment
 from ...facts.target import STATE_FOLDER
 from ...messages.catalog import Language, load_texts
@@ -30,9 +29,12 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """Diagnose, and print the plan."""
     inputs = gather_inputs(arguments, environ)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
-    if plan.verdict == "fixable" and inputs.target and not can_install(inputs.target, environ):
-        found = finding("no-engine", "error", python=inputs.target.version)
-        plan = plan._replace(findings=(found, *plan.findings))
+    if plan.verdict == "fixable" and inputs.target:
+        from ...engine.at_hand import can_install
+
+        if not can_install(inputs.target, environ):
+            found = finding("no-engine", "error", python=inputs.target.version)
+            plan = plan._replace(findings=(found, *plan.findings))
     if plan.verdict == "impossible" or (arguments.verbose and not arguments.json):
         ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
         plan = plan._replace(ways=ways)
