@@ -93,6 +93,30 @@ def test_undo(changed: Stand, command: Command) -> None:
     assert json.loads(again.stdout)["error"]["code"] == "nothing-to-undo"
 
 
+def test_an_undo_says_what_stays_that_the_user_installed(quick: Stand, command: Command) -> None:
+    quick.apply(quick.plan(*CUDA, requires=("flatbuffers",)))
+    site, python = quick.venv.site, ("--python", str(quick.venv.folder))
+    for path in site.glob("flatbuffers*"):
+        shutil.rmtree(path)
+    text = {"flatbuffers/__init__.py": b"# another"}
+    environments.put(site, "flatbuffers", "25.2.10", files=text)
+    environments.put(site, "bystander", "1.0")
+    for path in site.glob("onnxruntime*"):
+        shutil.rmtree(path)
+    environments.put_onnxruntime(site, version="1.25.0")  # in the shared folder: it goes
+
+    assert command("undo", "--yes", *python).returncode == 2
+    done = command("undo", "--yes", "--allow", "changed", *python)
+
+    assert done.stdout == (
+        f"{quick.venv.folder} is as it was before the last apply, but for what was installed since "
+        "and stays: flatbuffers 25.2.10\n"
+    )
+    assert done.returncode == 0
+    left = {path.name for path in site.glob("*.dist-info")}
+    assert left == {"bystander-1.0.dist-info", "flatbuffers-25.2.10.dist-info"}
+
+
 def kept_size(stand: Stand) -> str:
     """Return the size of the state folder as `du` counts it, in words."""
     total = sum(path.lstat().st_size for path in stand.state.rglob("*") if path.is_file())

@@ -16,6 +16,7 @@ from ...apply.rollback import (
 )
 from ...apply.state_folder import Site, size_of
 from ...errors import Error
+from ...facts.target import Target
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size
 from ...probe.machine import target_of
@@ -33,24 +34,37 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if arguments.forget:
         return _forget(site, arguments, texts)
 
-    def say(label: str) -> None:
+    def say(label: str, kept: str = "") -> None:
         if arguments.json:
             console.print_json({"schema": 1, "undone": True, "path": os.fspath(target.prefix)})
         else:
-            console.print_result(texts.label(label, path=target.prefix))
+            console.print_result(texts.label(label, path=target.prefix, kept=kept))
 
     changed = "changed" in arguments.allow
     if pending_recovery(site):
         confirm(arguments, texts, "ask-recover", path=target.prefix)
         recover_interrupted(site, lambda: say("recovered"), allow_changed=changed, resumed=False)
         return 0
-    if all(change.state != "committed" for change in recorded_changes(site)):
+    last = next((row for row in recorded_changes(site) if row.state == "committed"), None)
+    if last is None:
         return _discard_downloads(site, arguments, texts)
     confirm(arguments, texts, "ask-undo")
     installed = distributions_here(target, site)
-    left = undo_last(site, installed, lambda: say("undone"), allow_changed=changed)
+
+    def undone() -> None:
+        kept = _kept(target, dict(last.begin.installed) if last.begin else {})
+        say("undone-but" if kept else "undone", kept=kept)
+
+    left = undo_last(site, installed, undone, allow_changed=changed)
     warn_of_leftovers(left, site, texts)
     return 0
+
+
+def _kept(target: Target, brought: Mapping[str, str]) -> str:
+    """Return what `target` had in the place of the versions `brought`, and still has."""
+    rows = (row for row in target.installed if row.version != brought.get(row.key, row.version))
+    there = (row for row in rows if Path(row.metadata_path).exists())
+    return ", ".join(f"{row.name} {row.version}" for row in there)
 
 
 def _discard_downloads(site: Site, arguments: CommandLine, texts: Texts) -> int:
