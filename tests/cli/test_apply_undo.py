@@ -101,6 +101,9 @@ def test_an_undo_says_what_stays_that_the_user_installed(quick: Stand, command: 
     text = {"flatbuffers/__init__.py": b"# another"}
     environments.put(site, "flatbuffers", "25.2.10", files=text)
     environments.put(site, "bystander", "1.0")
+    below = site.parent / "below"
+    environments.put(below, "flatbuffers", "24.3.25")
+    (site / "below.pth").write_text(str(below))
     for path in site.glob("onnxruntime*"):
         shutil.rmtree(path)
     environments.put_onnxruntime(site, version="1.25.0")  # in the shared folder: it goes

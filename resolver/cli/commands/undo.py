@@ -62,7 +62,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 def _kept(target: Target, brought: Mapping[str, str]) -> str:
     """Return what `target` had in the place of the versions `brought`, and still has."""
-    rows = (row for row in target.installed if row.version != brought.get(row.key, row.version))
+    own = filter(target.holds, target.installed)
+    rows = (row for row in own if row.version != brought.get(row.key, row.version))
     there = (row for row in rows if Path(row.metadata_path).exists())
     return ", ".join(f"{row.name} {row.version}" for row in there)
 
