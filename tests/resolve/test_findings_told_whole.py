@@ -134,6 +134,8 @@ def test_what_goes_and_only_the_user_can_remove_is_told(held: str) -> None:
     assert code not in {row.code for row in found("onnxruntime 1.22.1")}
     old = {"name": "nvidia-cublas-cu12", "version": "12.1.0", "held": held}
     assert values_of(one(code, found(*WHOLE[:1], old)))["name"] == "nvidia-cublas-cu12"
+    below = old | {"outside": True}  # hidden by what comes
+    assert code not in {row.code for row in found(*WHOLE[:1], below)}
 
 
 @pytest.mark.parametrize(
