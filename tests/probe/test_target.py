@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from environments import make_prefix, make_venv
+from example_target import TARGET
 
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.probe.background import describe_target, start_probe
 from ortgpu_fix.probe.interpreter import find_interpreter
 from ortgpu_fix.probe.machine import described_target, target_of
+from ortgpu_fix.probe.mistaken import check_whole
 from ortgpu_fix.utils import process as run
 from support.pythons import find_python
 
@@ -150,6 +152,18 @@ def test_a_python_that_is_where_it_says_is_whole(tmp_path: Path) -> None:
     target = target_of(here, environ=os.environ, cwd=tmp_path, runner=run.run)
 
     assert target.kind != "venv"
+
+
+def test_a_link_to_a_python_is_no_remains_of_an_environment(tmp_path: Path) -> None:
+    """`/usr/local/bin/python3`, which leads to `/usr/bin`; and one folder by two names."""
+    (tmp_path / "whole" / "bin").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("whole")
+    whole, link = tmp_path / "whole", tmp_path / "link"
+
+    check_whole(TARGET._replace(kind="system", prefix="/usr"), whole / "bin" / "python")
+    (whole / "bin" / "activate").write_text("VIRTUAL_ENV=/whole\n")
+    for prefix, other in ((whole, link), (link, whole)):
+        check_whole(TARGET._replace(kind="system", prefix=str(prefix)), other / "bin" / "python")
 
 
 def test_a_file_that_is_no_program(tmp_path: Path) -> None:
