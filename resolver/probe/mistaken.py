@@ -96,9 +96,8 @@ def check_whole(target: Target, interpreter: Path) -> None:
     Raises Error `venv-without-config`.
     """
     folder, prefix = interpreter.parents[1], Path(target.prefix)
-    if target.kind == "venv" or folder.resolve() == prefix.resolve():
-        return
-    if _PLACE.search(find_text(interpreter.parent / "activate") or ""):
+    left = _PLACE.search(find_text(interpreter.parent / "activate") or "")
+    if left and folder.resolve() != prefix.resolve():
         raise Error("venv-without-config", path=folder, prefix=prefix)
 
 

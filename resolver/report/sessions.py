@@ -40,10 +40,6 @@ class Advised:
     command: TypedCommand = PROGRAM
     """This program, for the environment of the sessions."""
 
-    def told(self, texts: Texts) -> list[str]:
-        """Return the advice in words."""
-        return [texts.advice(each, command=self.command) for each in self.advice]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramReport:
@@ -180,7 +176,8 @@ def group_rows(advised: Advised, texts: Texts) -> list[tuple[str, str]]:
     ]
     if group.copies:
         rows.append((texts.label("model-copies"), texts.label("run-copies", count=group.copies)))
-    return rows + [(texts.label("run-advice"), text) for text in advised.told(texts)]
+    told = (texts.advice(each, command=advised.command) for each in advised.advice)
+    return rows + [(texts.label("run-advice"), text) for text in told]
 
 
 def _maker(group: SessionGroup, texts: Texts) -> str:
@@ -284,8 +281,8 @@ def _group_json(advised: Advised, texts: Texts) -> dict[str, object]:
         "runs": [_runs_json(each.runs) for each in group.sessions],
         "knobs": [each._asdict() for each in advised.knobs],
         "advice": [
-            {"code": each.code, "text": text}
-            for each, text in zip(advised.advice, advised.told(texts), strict=True)
+            {"code": each.code, "text": texts.advice(each, command=advised.command)}
+            for each in advised.advice
         ],
     }
 

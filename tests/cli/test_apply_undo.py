@@ -93,6 +93,14 @@ def test_undo(changed: Stand, command: Command) -> None:
     assert json.loads(again.stdout)["error"]["code"] == "nothing-to-undo"
 
 
+def test_a_change_that_had_not_begun_hides_none(changed: Stand, command: Command) -> None:
+    (changed.state / "2").mkdir()  # killed before its first record
+
+    done = command("undo", "--yes", "--python", str(changed.venv.folder))
+
+    assert (done.returncode, changed.unchanged()) == (0, True)
+
+
 def test_an_undo_says_what_stays_that_the_user_installed(quick: Stand, command: Command) -> None:
     quick.apply(quick.plan(*CUDA, requires=("flatbuffers",)))
     site, python = quick.venv.site, ("--python", str(quick.venv.folder))

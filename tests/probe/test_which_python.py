@@ -164,12 +164,15 @@ def test_the_store_s_python_is_nobody_s_to_change(monkeypatch: pytest.MonkeyPatc
     assert inside.kind_of_environment("") == "venv"
 
 
-@pytest.mark.parametrize(("writable", "kind"), [(True, "system"), (False, "user")])
+@pytest.mark.parametrize(
+    ("writable", "users", "kind"),
+    [(True, True, "system"), (False, True, "user"), (False, False, "system")],
+)
 def test_an_embeddable_python_has_no_site_packages_yet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writable: bool, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writable: bool, users: bool, kind: str
 ) -> None:
     be(monkeypatch, str(tmp_path))
-    monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", users)
     monkeypatch.setattr(os, "access", lambda *asked: writable and asked == (str(tmp_path), os.W_OK))
 
     assert inside.kind_of_environment(str(tmp_path / "Lib" / "site-packages")) == kind

@@ -157,9 +157,19 @@ def test_every_command_works_on_the_environment_that_was_seen(
     (tmp_path / ".venv").mkdir()
     (tmp_path / "m.onnx").touch()
     flags = ("--offline", "--matrix", "more.json", "--json")
-    done = run(packages.parent, *flags, program=MEASURED, FAKE_BUILD="CPUExecutionProvider")
+    (tmp_path / "app.py").write_text(MEASURED)
+    env = {**os.environ, "PYTHONPATH": str(packages), "FAKE_BUILD": "CPUExecutionProvider"}
+    program = ("--", sys.executable, "app.py")
+    done = run_here("run", *flags, *program, cwd=tmp_path, env=env)
+    text = run_here("run", *program, cwd=tmp_path, env=env)
+    run_here("run", *flags, "-o", "run.json", *program, cwd=tmp_path, env=env)
 
     document = json.loads(done.stdout)
+    assert text.stdout == ""
+    assert "It asked for the GPU, and did not get it" in text.stderr
+    written = (tmp_path / "run.json").read_text()
+    assert written.endswith("}\n")
+    assert json.loads(written)["commands"] == document["commands"]
     given = f"--python {sys.executable} --offline --matrix more.json"
     shown = "--shape=-x=1x3 --shape y=1x3"
     assert document["commands"] == [

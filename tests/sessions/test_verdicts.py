@@ -180,7 +180,7 @@ def test_alike_sessions_of_one_line_are_one_group_and_the_worst_comes_first() ->
 
 
 def test_what_the_build_lacks_is_named() -> None:
-    lacking = replace(session(CUDA, OPENVINO), available=(CPU,))
+    lacking = replace(session(TENSORRT, CUDA, OPENVINO), available=(TENSORRT, CPU))
 
     [group] = grouped([lacking], lambda _: MADE, lambda _: ())
     assert group.not_in_build == (CUDA,)

@@ -182,7 +182,9 @@ def test_what_the_configuration_of_genai_holds_is_what_was_asked_for(
 
     asked = [[each.name for each in session.asked or ()] for session in seen.sessions]
     assert asked == [["NvTensorRtRtx"], ["NvTensorRtRtx", "cuda"], [], ["NvTensorRtRtx"]]
-    assert [each.executable for each in seen.libraries] == [sys.executable]
+    [library] = seen.libraries
+    assert (library.name, library.executable) == ("onnxruntime-genai", sys.executable)
+    assert library.file == str(package / "onnxruntime_genai.py")
 
 
 def test_what_ctranslate2_makes_is_told_with_its_python(watched: Run, packages: Path) -> None:

@@ -45,14 +45,14 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         confirm(arguments, texts, "ask-recover", path=target.prefix)
         recover_interrupted(site, lambda: say("recovered"), allow_changed=changed, resumed=False)
         return 0
-    last = next((row for row in recorded_changes(site) if row.state == "committed"), None)
+    last = next((row.begin for row in recorded_changes(site) if row.state == "committed"), None)
     if last is None:
         return _discard_downloads(site, arguments, texts)
     confirm(arguments, texts, "ask-undo")
     installed = distributions_here(target, site)
 
     def undone() -> None:
-        kept = _kept(target, dict(last.begin.installed) if last.begin else {})
+        kept = _kept(target, dict(last.installed))
         say("undone-but" if kept else "undone", kept=kept)
 
     left = undo_last(site, installed, undone, allow_changed=changed)
