@@ -193,6 +193,7 @@ def test_what_comes_takes_the_place_of_what_is_there(tree: Tree) -> None:
 def test_what_cannot_be_removed_file_by_file_is_named(
     tree: Tree, more: dict[str, Any], code: str
 ) -> None:
+    tree.have("first", "first.py")
     row = tree.have("Old", "a.py", **more)
 
     assert tree.refusal("old") == (code, {"name": "Old", "path": row.metadata_path})

@@ -41,6 +41,15 @@ def test_the_report_is_on_standard_error(tmp_path: Path, packages: Path) -> None
     assert f"{tmp_path / 'app.py'}:3 (sessions: 1)" in done.stderr
 
 
+def test_where_all_is_well_nothing_is_to_be_looked_at(tmp_path: Path, packages: Path) -> None:
+    (tmp_path / "app.py").write_text(PROGRAM)
+    env = {**os.environ, "PYTHONPATH": str(packages)}
+    done = run_here("run", "--json", "--", sys.executable, "app.py", cwd=tmp_path, env=env)
+
+    document = json.loads(done.stdout)
+    assert (document["verdict"], document["commands"]) == ("got", [])
+
+
 def test_require_gpu_turns_a_fallback_into_an_exit_code(tmp_path: Path, packages: Path) -> None:
     done = run(packages.parent, "--require-gpu", FAKE_BUILD="CPUExecutionProvider")
 
