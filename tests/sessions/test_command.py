@@ -143,7 +143,10 @@ def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: i
 
 def test_what_is_not_whole_is_told_with_the_command_that_looks_at_it(packages: Path) -> None:
     (packages / "onnxruntime/__init__.py").unlink()
-    done = run(packages.parent, "--json")
+    folder = packages.parent
+    (folder / "app.py").write_text(PROGRAM)
+    env = {**os.environ, "PYTHONPATH": str(packages)}
+    done = run_here("run", "--json", "--", sys.executable, "app.py", cwd=folder, env=env)
     document = json.loads(done.stdout)
 
     assert document["verdict"] == "not-whole"

@@ -37,6 +37,7 @@ from ortgpu_fix.sessions.verdicts import (
     CUDA,
     MadeBy,
     Maker,
+    ProgramVerdict,
     SessionGroup,
     grouped,
     judge_program,
@@ -402,6 +403,22 @@ def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
     assert "-I" in plain(program_sections(report, texts))
     documents.check(program_json(replace(report, ignoring=""), texts), "run")
     assert plain(program_sections(replace(report, ignoring="", verdict="no-library"), texts))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "style"),
+    [
+        ("import-failed", "bold red"),
+        ("not-whole", "bold red"),
+        ("asked-not-got", "bold red"),
+        ("got", "bold green"),
+        ("no-session", "bold yellow"),
+    ],
+)
+def test_the_colour_of_a_verdict(verdict: ProgramVerdict, style: str) -> None:
+    report = replace(report_of(session(CUDA)), verdict=verdict)
+
+    assert program_sections(report, load_texts("en"))[0].rows[0].style == style
 
 
 def test_where_nobody_knows_what_the_build_has_nothing_is_missing_in_it() -> None:
