@@ -201,6 +201,7 @@ def test_what_ctranslate2_makes_is_told_with_its_python(watched: Run, packages: 
     [session], [library] = seen.sessions, seen.libraries
     assert (session.asked, session.got) == ((Asked("cuda", {}),), ("cpu",))
     assert (library.name, library.executable) == ("ctranslate2", sys.executable)
+    assert library.file == str(package / "_ext.py")
 
 
 def test_a_release_without_such_options_is_looked_at_as_well(watched: Run, packages: Path) -> None:
