@@ -190,7 +190,8 @@ def test_what_the_configuration_of_genai_holds_is_what_was_asked_for(
 def test_what_ctranslate2_makes_is_told_with_its_python(watched: Run, packages: Path) -> None:
     package = packages / "ctranslate2"
     package.mkdir()
-    (package / "__init__.py").write_text("from ._ext import Translator")
+    (package / "version.py").write_text("__version__ = '4.4.0'")
+    (package / "__init__.py").write_text("from . import version\nfrom ._ext import Translator")
     (package / "_ext.py").write_text(
         "class Translator:\n"
         "    device = 'cpu'\n"
@@ -201,7 +202,7 @@ def test_what_ctranslate2_makes_is_told_with_its_python(watched: Run, packages: 
     [session], [library] = seen.sessions, seen.libraries
     assert (session.asked, session.got) == ((Asked("cuda", {}),), ("cpu",))
     assert (library.name, library.executable) == ("ctranslate2", sys.executable)
-    assert library.file == str(package / "_ext.py")
+    assert (library.version, library.file) == ("4.4.0", str(package / "_ext.py"))
 
 
 def test_a_release_without_such_options_is_looked_at_as_well(watched: Run, packages: Path) -> None:
