@@ -126,7 +126,7 @@ def test_the_action_tells_whom_an_update_costs_the_gpu(program: Path, project: P
     assert whole == [0, 0]
     assert broken == [3, 1]
     assert "Driver that is needed  525.60.13 → 580.65.06" in told
-    assert "Machines that can no longer use the GPU: 1" in told
+    assert "Machines that can no longer use the GPU: 2" in told  # it lacks CUDA 13's libraries
     assert first[1] == 0
     assert "a new branch" in new
     assert other[1] != 0
@@ -184,5 +184,6 @@ def test_the_hooks_of_pre_commit(program: Path, project: Path, tmp_path: Path) -
     assert unconcerned.returncode == 0, unconcerned.stderr + unconcerned.stdout
     assert unconcerned.stderr.count("Skipped") == 2
     assert refused.returncode == 1
-    assert "Machines that can no longer use the GPU: 1" in refused.stderr
+    assert "Machines that can no longer use the GPU: 2" in refused.stderr
+    assert "new  ✗ worked before: the lock lacks nvidia-cublas" in refused.stderr
     assert "old  ✗ worked before: it is built for CUDA 13" in refused.stderr
