@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import Error, cause
@@ -55,6 +56,14 @@ def read_included(file: str, text: str) -> dict[tuple[str, str], tuple[str, str]
                 found[place, name] = inside, read_lock_text(inside)
                 waiting.append(found[place, name])
     return found
+
+
+def tells_of(
+    names: Iterable[str], text: str, included: Mapping[tuple[str, str], tuple[str, str]]
+) -> bool:
+    """Tell whether one of `names` stands in `text`, or in what it has `included`."""
+    texts = [text, *(inside for _, inside in included.values())]
+    return any(name in each for name in names for each in texts)
 
 
 def _beside(file: str, name: str) -> str:

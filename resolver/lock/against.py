@@ -14,6 +14,7 @@ from ..fleet.common_facts import has_gpu, locked_names, without_installed_set
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..plan.reasons import Named, Reason, RequirementLine, reason
+from ..resolve.onnxruntime_installed import with_owners_here
 from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
 from ..resolve.situation import Situation, situation
@@ -44,7 +45,11 @@ def spelled(pins: Iterable[ParsedPin], known: KnownWheels) -> list[ParsedPin]:
 
 
 def why_not(
-    pins: Sequence[ParsedPin], facts: Facts, options: PlanOptions, matrix: Matrix
+    pins: Sequence[ParsedPin],
+    known: KnownWheels,
+    facts: Facts,
+    options: PlanOptions,
+    matrix: Matrix,
 ) -> tuple[Reason, ...]:
     """Return why exactly what `pins` install cannot work on the machine of `facts`."""
     environment = marker_environment(facts)
@@ -53,8 +58,8 @@ def why_not(
     here = situation(facts, PlanOptions(), matrix)
     return tuple(_twice(pins)) or (
         *_of_the_set(pins, bare, options, matrix),
-        *_rivals(pins, matrix, environment),
-        *_without_wheel(pins, known_wheels(matrix), here),
+        *_rivals(pins, bare, environment, matrix),
+        *_without_wheel(pins, known, here),
     )
 
 
@@ -70,12 +75,14 @@ def _twice(pins: Sequence[ParsedPin]) -> Iterator[Reason]:
 
 
 def _rivals(
-    pins: Sequence[ParsedPin], matrix: Matrix, environment: Mapping[str, str]
+    pins: Sequence[ParsedPin], facts: Facts, environment: Mapping[str, str], matrix: Matrix
 ) -> Iterator[Reason]:
     """Yield the other builds of onnxruntime beside that for the GPU: they share its folder."""
+    packages = tuple(Package(name=pin.name, version=pin.version) for pin in pins)
+    owners = with_owners_here(facts._replace(packages=packages, onnxruntime=None), matrix).owners
     if any(pin.name == GPU_BUILD for pin in pins):
         for pin in pins:
-            if pin.name in matrix.owners - {GPU_BUILD} and pin.is_sure(environment):
+            if pin.name in owners - {GPU_BUILD} and pin.is_sure(environment):
                 yield reason("lock-rival", distribution=Named(pin.name, pin.version))
 
 

@@ -12,7 +12,7 @@ from ..plan.reasons import Consumer, Named, Reason
 from ..resolve.options import PlanOptions
 from ..resolve.serving import Serving, against, serving
 from ..versions import major
-from .against import LACKS, known_wheels, spelled, why_not
+from .against import LACKS, KnownWheels, known_wheels, spelled, why_not
 from .parsed import ParsedPin
 
 ProjectState = Facts | Sequence[ParsedPin]
@@ -84,43 +84,49 @@ def compare(
         held = any(package and row.version == package.version for row in matrix.builds)
         return found, package.version if package and not held and not found.release else None
 
-    known_files = known_wheels(matrix)
-    old, new = (
-        each if isinstance(each, Facts) else spelled(each, known_files) for each in (old, new)
-    )
+    files = known_wheels(matrix)
+    old, new = (each if isinstance(each, Facts) else spelled(each, files) for each in (old, new))
     (before, old_unknown), (after, new_unknown) = state(old), state(new)
+
+    def on(name: str, host: Facts) -> HostChange:
+        return _host_change(
+            name,
+            None if old_unknown else _against(old, files, host, matrix),
+            () if new_unknown else _against(new, files, host, matrix),
+        )
+
     return Update(
         before,
         after,
-        tuple(
-            _on_host(name, host, None if old_unknown else old, None if new_unknown else new, matrix)
-            for name, host in hosts
-        ),
+        tuple(on(name, host) for name, host in hosts),
         old_unknown,
         new_unknown,
         tuple(sorted({*_uncounted(old, base, matrix)} ^ {*_uncounted(new, base, matrix)})),
     )
 
 
-def _on_host(
-    name: str, host: Facts, old: ProjectState | None, new: ProjectState | None, matrix: Matrix
+def _host_change(
+    name: str, before: tuple[Reason, ...] | None, after: tuple[Reason, ...]
 ) -> HostChange:
-    """Return what the step changes on a machine; None is a state of which nothing is known.
+    """Return what the step changes on a machine; `before`: None where nothing is known of it.
 
     A lock may leave libraries to the machine: what it lacks counts where the old one lacked none.
     """
-    before, after = (() if each is None else _against(each, host, matrix) for each in (old, new))
-    kept = tuple(why for why in before if why.code != LACKS)
-    if old is None or kept != before:
-        after = tuple(why for why in after if why.code != LACKS)
-    return HostChange(name, kept, after)
+    kept = _without_lacks(before or ())
+    return HostChange(name, kept, after if kept == before else _without_lacks(after))
 
 
-def _against(state: ProjectState, host: Facts, matrix: Matrix) -> tuple[Reason, ...]:
+def _without_lacks(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    return tuple(why for why in reasons if why.code != LACKS)
+
+
+def _against(
+    state: ProjectState, files: KnownWheels, host: Facts, matrix: Matrix
+) -> tuple[Reason, ...]:
     found = against(_installed(state, host), matrix)
     if isinstance(state, Facts) or any(why.code == "gpu-build-absent" for why in found):
         return found
-    return tuple(dict.fromkeys((*found, *why_not(state, host, PlanOptions(), matrix))))
+    return tuple(dict.fromkeys((*found, *why_not(state, files, host, PlanOptions(), matrix))))
 
 
 def _uncounted(state: ProjectState, base: Facts, matrix: Matrix) -> Iterator[Named]:

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import cast
 
 from packaging.markers import InvalidMarker, Marker
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name
 
 from ..errors import Error
-from ..requirements.lines import files_named, logical_lines, without_options
+from ..requirements.lines import files_named, logical_lines, wheel_at, without_options
 from ..utils.toml import tomllib
 from ..versions import requirement
 from .machine_lines import read_machines
@@ -31,7 +31,6 @@ _PRINTED = re.compile(
 )
 """As a Dockerfile of ours writes them: each line is one word of the shell."""
 _MATRIX = re.compile(r"^# matrix: (\S+) (sha256:\S+)$", re.MULTILINE)
-
 
 Included = Mapping[tuple[str, str], tuple[str, str]]
 """By a file and what its `-r` names: the name of that file from here, and its text."""
@@ -51,10 +50,8 @@ def read_lock(text: str, file: str, included: Included = MappingProxyType({})) -
             "\n" * text.count("\n", 0, printed.start(1)),
             *printed[1].splitlines(keepends=True),
         ]
-        lock_format, pins = (
-            "dockerfile",
-            list(_requirements("".join(map(_unquoted, lines)), file, {})),
-        )
+        lock_format = "dockerfile"
+        pins = list(_requirements("".join(map(_unquoted, lines)), file, {}))
     else:
         try:
             document = tomllib.loads(text)
@@ -118,13 +115,11 @@ def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[
     wanted = requirement(text)
     if wanted is None or wanted.url:
         address, _, marker = text.partition(" ; ")
-        file = re.split(r"[/\\]", address.partition("#")[0])[-1]
-        try:
-            name, release, _, _ = parse_wheel_filename(file.replace("%2B", "+"))
-        except InvalidWheelFilename:
+        wheel = wheel_at(address)
+        if wheel is None:
             return
-        version, marker = str(release), marker.strip()
-        stand_in = _is_bare(file)
+        (name, version), marker = wheel, marker.strip()
+        stand_in = _is_bare(address.partition("#")[0])
     else:
         exact = [spec.version for spec in wanted.specifier if spec.operator in {"==", "==="}]
         if len(exact) != 1 or exact[0].endswith(".*"):

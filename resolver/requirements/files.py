@@ -17,16 +17,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
-from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
-from packaging.utils import parse_wheel_filename
 
 from ..errors import Error
 from ..facts.project_tool import LOCKS
 from ..utils.files import read_bounded, write
 from ..versions import requirement
-from .lines import expand_variables, files_named, is_place, logical_lines, without_options
+from .lines import (
+    expand_variables,
+    files_named,
+    is_place,
+    logical_lines,
+    wheel_at,
+    without_options,
+)
 from .overrides import exclude_cpu_build, project_tool
 from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
 from .rewrite_pyproject import rewrite_pyproject
@@ -186,13 +191,11 @@ def _pyproject(
 
 def _of_wheel(found: Requirement) -> Requirement:
     """Return `NAME @ ADDRESS` with the version of the wheel at that address, where it tells one."""
-    try:
-        path = unquote(urlsplit(found.url or "").path)
-        _, version, _, _ = parse_wheel_filename(path.rpartition("/")[2])
-    except ValueError:  # no address, or that of no wheel
+    wheel = wheel_at(found.url or "")
+    if wheel is None:
         return found
     marker = f"; {found.marker}" if found.marker else ""
-    return Requirement(f"{found.name}=={version}{marker}")
+    return Requirement(f"{found.name}=={wheel[1]}{marker}")
 
 
 def _installed_by(place: str) -> Iterator[Requirement]:

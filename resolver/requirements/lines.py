@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from urllib.parse import unquote, urlsplit
+
+from packaging.utils import NormalizedName, parse_wheel_filename
 
 _FILE = re.compile(
     r"^[ \t]*(?:(?P<constraint>-c|--constraint)|-r|--requirement)(?:[ \t]+|=|(?<=-[cr]))"
@@ -42,6 +45,16 @@ def expand_variables(line: str, environ: Mapping[str, str]) -> str:
 def is_place(text: str) -> bool:
     """Return whether a line is an address or a path, without the name of a distribution."""
     return _PLACE.match(text) is not None
+
+
+def wheel_at(address: str) -> tuple[NormalizedName, str] | None:
+    """Return name and version of the wheel at an address or a path; None where it names none."""
+    try:
+        file = re.split(r"[/\\]", unquote(urlsplit(address).path))[-1]
+        name, version, _, _ = parse_wheel_filename(file)
+    except ValueError:  # no address, or that of no wheel
+        return None
+    return name, str(version)
 
 
 def files_named(text: str) -> list[tuple[str, bool]]:

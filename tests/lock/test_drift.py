@@ -812,3 +812,12 @@ def test_what_the_matrix_has_no_distribution_of_is_not_asked_for() -> None:
 
     assert len(rows) == len(made.selection) - 1
     assert found.against == ()
+
+
+def test_a_plugin_in_a_folder_of_its_own_is_no_rival() -> None:
+    """onnxruntime-qnn is one from 2.0 on, and shared the folder before."""
+    matrix = MATRIX._replace(plugin_since={"onnxruntime-directml": "2.0.0"})
+    for version, code in (("2.0.0", []), ("1.24.0", ["lock-rival"])):
+        locked = read_lock(lock(SET | {"onnxruntime-directml": version}), "lock")
+        found = drift(locked, synthetic.facts(*INSTALLED), PlanOptions(), matrix)
+        assert codes(found) == code

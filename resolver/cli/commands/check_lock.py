@@ -10,7 +10,7 @@ from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
 from .. import console
 from ..flags import CommandLine
-from ..lock_text import OURS, read_included, read_lock_text
+from ..lock_text import OURS, read_included, read_lock_text, tells_of
 
 if TYPE_CHECKING:
     from ...lock.parse import Included
@@ -33,7 +33,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     file = arguments.argument or ""
     text = read_lock_text(file)
     included = read_included(file, text)
-    if any(name in one for name in OURS for one in (text, *(row[1] for row in included.values()))):
+    if tells_of(OURS, text, included):
         return _check(text, included, arguments, environ, language)
     if arguments.json:  # as of most projects
         from ...report.drift import not_ours_json

@@ -13,7 +13,7 @@ from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, load_texts
 from .. import console
 from ..flags import CommandLine
-from ..lock_text import NAME, read_included, read_lock_text
+from ..lock_text import NAME, read_included, read_lock_text, tells_of
 
 if TYPE_CHECKING:
     from ...lock.difference import ProjectState, Update
@@ -62,7 +62,7 @@ def _read_state(file: str) -> ProjectState:
         return _of_image(path)
     text = read_lock_text(file)
     included = read_included(file, text)
-    if all(NAME not in one for one in (text, *(row[1] for row in included.values()))):
+    if not tells_of([NAME], text, included):
         return ()
     from ...lock.parse import read_lock
     from ..facts_files import read_facts

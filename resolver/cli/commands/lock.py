@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from ...lock.formats.requirements_txt import requirements
 from ...lock.formats.uv import uv_lines
 from ...lock.model import Lock
 from ...messages.catalog import Language, load_texts
-from ...utils.files import write
+from ...utils.files import check_place, write
 from ...utils.foreign_text import clean_text
 from .. import console
 from ..flags import CommandLine
@@ -74,23 +72,22 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 def _paths(output: Path | None, groups: Sequence[Group]) -> list[Path | None]:
     """Return where each group's lock goes: into `output`, or beside it with the group's name.
 
-    Nothing is made before all of them can be written. A name of PEP 751, `pylock.NAME.toml`, has
-    no other dots. Raises Error `file-unwritable`.
+    Nothing is made before all of them can be written. Raises Error `file-unwritable`.
     """
     if output is None:
         return [None]
+    check_place(output)
     paths = [output]
-    if len(groups) > 1 and not output.is_dir():
-        pylock = output.name.startswith("pylock.")
-        join, names = ("-" if pylock and output.stem != "pylock" else "."), group_names(groups)
-        paths = [
-            output.with_name(
-                f"{output.stem}{join}{name.replace('.', '-') if pylock else name}{output.suffix}"
-            )
-            for name in names
-        ]
+    if len(groups) > 1:
+        paths = [_beside(output, name) for name in group_names(groups)]
     for path in paths:
-        number = errno.EISDIR if path.is_dir() else errno.ENOENT
-        if path.is_dir() or not path.parent.is_dir():
-            raise Error("file-unwritable", file=path, cause=os.strerror(number))
+        check_place(path)
     return [*paths]
+
+
+def _beside(output: Path, name: str) -> Path:
+    """Return `gpu.cuda13.txt` of `gpu.txt`. A name of PEP 751, `pylock.NAME.toml`, has no dots."""
+    first, *more = output.stem.split(".")
+    if first == "pylock":
+        return output.with_name(f"pylock.{'-'.join([*more, *name.split('.')])}{output.suffix}")
+    return output.with_name(f"{output.stem}.{name}{output.suffix}")

@@ -625,26 +625,24 @@ def running(argument: str | None, waits: bool, original: Any) -> Any:  # noqa: F
 def after_onnxruntime(module: Any) -> None:
     """Tell that onnxruntime is there, and what its build has: nothing, where it is not whole."""
     available = getattr(module, "get_available_providers", list)
+    tell_library("onnxruntime", module, module, available=list(available()))
+
+
+def tell_library(name: str, package: Any, module: Any, **more: Any) -> None:
+    """Tell that a library is there: the version of its `package`, the file of its `module`."""
     tell(
         "library",
-        name="onnxruntime",
-        version=str(getattr(module, "__version__", "")),
+        name=name,
+        version=str(getattr(package, "__version__", "")),
         file=getattr(module, "__file__", None) or next(iter(module.__path__)),
         executable=sys.executable,
-        available=list(available()),
+        **more,
     )
 
 
 def after_ctranslate2(module: Any) -> None:
     """Look at what CTranslate2 makes on a device: `Translator(path, device="cuda")`."""
-    version = getattr(sys.modules.get("ctranslate2.version"), "__version__", "")
-    tell(
-        "library",
-        name="ctranslate2",
-        version=str(version),
-        file=module.__file__,
-        executable=sys.executable,
-    )
+    tell_library("ctranslate2", sys.modules.get("ctranslate2.version"), module)
     folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
     for kind in list(vars(module).values()):
         create = vars(kind).get("__init__") if isinstance(kind, type) else None
@@ -654,11 +652,8 @@ def after_ctranslate2(module: Any) -> None:
 
 def after_genai(module: Any) -> None:
     """Look at the models of onnxruntime-genai."""
-    package = sys.modules.get("onnxruntime_genai")
+    tell_library("onnxruntime-genai", sys.modules.get("onnxruntime_genai"), module)
     folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
-    version = str(getattr(package, "__version__", ""))
-    values = {"name": "onnxruntime-genai", "version": version, "file": module.__file__}
-    tell("library", executable=sys.executable, **values)
     replace(module.Model, "__init__", functools.partial(making_other, "onnxruntime-genai", folder))
     hold(
         getattr(module, "Config", None),
