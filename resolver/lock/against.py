@@ -79,7 +79,7 @@ def _rivals(
 ) -> Iterator[Reason]:
     """Yield the other builds of onnxruntime beside that for the GPU: they share its folder."""
     packages = tuple(Package(name=pin.name, version=pin.version) for pin in pins)
-    owners = with_owners_here(facts._replace(packages=packages, onnxruntime=None), matrix).owners
+    owners = with_owners_here(facts._replace(packages=packages), matrix).owners
     if any(pin.name == GPU_BUILD for pin in pins):
         for pin in pins:
             if pin.name in owners - {GPU_BUILD} and pin.is_sure(environment):

@@ -164,6 +164,10 @@ def test_others_need_their_driver_too() -> None:
     )
 
     assert [why.code for why in against(machine, MATRIX)] == ["driver-too-old"]
+    old = pins("onnxruntime-gpu==1.18.0")
+    new = pins("onnxruntime-gpu==1.18.0", "dataloader-cuda12==1.1")
+    [host] = compared(old, new, a=synthetic.facts(driver="11.8")).hosts
+    assert ([why.code for why in host.after], host.falls_out) == (["driver-too-old"], True)
 
 
 CUDNN = {"1.26.0": ("nvidia-cudnn-cu12", "9.10.2.21"), "1.29.0": ("nvidia-cudnn-cu13", "9.23.2.1")}

@@ -150,7 +150,7 @@ def _write(
     report: ProgramReport, line: CommandLine, texts: Texts, environ: Mapping[str, str]
 ) -> None:
     """Print and write what was asked for; as text, too, where a file cannot be written."""
-    document = json.dumps(clean(program_json(report, texts))) if line.json else ""
+    document = json.dumps(clean(program_json(report, texts)))
     failed = None
     try:
         if line.output is not None:
