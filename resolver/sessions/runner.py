@@ -19,7 +19,6 @@ from ..utils.process import attend
 from .events import InferenceSession, ProgramSeen, parse_events
 
 _CHILDREN = Path(__file__).with_name("children")
-_FILES = ("sitecustomize.py", "watch.py")
 _IGNORING = frozenset("IES")
 """Options with which a Python does not read PYTHONPATH, or no sitecustomize."""
 _OPTION = re.compile("-(?=.)([^-cmQWX]*)([cmQWX]|-check-hash-based-pycs$)?(.*)")
@@ -112,8 +111,8 @@ def _folder() -> Iterator[Path]:
     try:
         hook = folder / "hook"
         hook.mkdir()
-        for name in _FILES:
-            (hook / name).write_bytes((_CHILDREN / name).read_bytes())
+        for file in _CHILDREN.glob("[!_]*.py"):
+            (hook / file.name).write_bytes(file.read_bytes())
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

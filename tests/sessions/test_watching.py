@@ -308,7 +308,7 @@ def test_a_session_that_is_made_while_programs_are_started_leaves_standard_error
             os.write(2, b"unheard ")
         os.write(2, b"heard ")
         super()._create_inference_session(*given)
-words = sys.modules["_ortgpu_fix_watch"].WORDS
+words = sys.modules["_ortgpu_fix_watch.standard_error"].WORDS
 with words.apart(): Meanwhile("m", providers=["CUDAExecutionProvider"])
 Meanwhile("m", providers=["CUDAExecutionProvider"])
 with words.lock, words.lock: os.write(2, b"end")

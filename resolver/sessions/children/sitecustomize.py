@@ -2,8 +2,9 @@
 
 `PYTHONPATH` has our folder in front, so every Python of the user's program begins with this file.
 It takes the folder out of `sys.path` and imports the next `sitecustomize`, or fails to as before.
-`watch` does the work, and is read only when one of those libraries is imported. The standard
-library alone; every Python understands what is here, from 3.8 on it does something.
+`watch` does the work, and is read, with the modules here, only when one of those libraries is
+imported. The standard library alone; every Python understands what is here, from 3.8 on it does
+something.
 """
 
 # mypy: ignore-errors
@@ -37,15 +38,13 @@ class Finder:
 
 
 def watch():
-    """Return the module that does the work."""
+    """Return the module that does the work; it and those beside it are a package of this name."""
     if NAME not in sys.modules:
-        from importlib.util import module_from_spec, spec_from_file_location
+        sys.modules[NAME] = type(sys)(NAME)
+        sys.modules[NAME].__path__ = [FOLDER]
+    from importlib import import_module
 
-        spec = spec_from_file_location(NAME, os.path.join(FOLDER, "watch.py"))
-        module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[NAME] = module
-    return sys.modules[NAME]
+    return import_module(NAME + ".watch")
 
 
 def tell_of_process():
