@@ -156,6 +156,7 @@ def grouped(
     """Return the sessions in groups, the worst first.
 
     `explain` returns the failures that a text shows; it is called once for each different text.
+    What is no more than information is a reason only where nothing else is.
     """
     groups: dict[object, SessionGroup] = {}
     explained: dict[str, tuple[Explanation, ...]] = {}
@@ -167,7 +168,8 @@ def grouped(
             missing = _not_in_build(session)
             text = _without_times(session)
             if text not in explained:
-                explained[text] = explain(text) if text.strip() else ()
+                found = explain(text) if text.strip() else ()
+                explained[text] = tuple(row for row in found if row.severity != "info") or found
             why = explained[text]
         frame = made.maker.frame if made.maker else None
         names = None if session.asked is None else tuple(each.name for each in session.asked)

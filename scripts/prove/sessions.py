@@ -150,7 +150,9 @@ def prove(prover: Prover, name: str) -> None:
     seen: list[dict[str, Any]] = []
     for build, code, environ, expected in cases:
         if build == APPLIED:
-            prover.tool(python, "--apply", "--yes", driver="580.95.05")
+            done = prover.tool(python, "--apply", "--yes", driver="580.95.05")
+            if done["exit"]:
+                wrong.append(f"{build}: exit {done['exit']}: {done.get('error')}")
         document = watch(python, code, **environ)
         wrong += problems(name, build, document, asks=expected)
         kept = ("verdict", "count", "package", "version", "line", "asked", "got", "why")

@@ -13,6 +13,7 @@ from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import PROGRAM
+from ortgpu_fix.plan.reasons import Severity
 from ortgpu_fix.report.sessions import (
     Advised,
     ProgramReport,
@@ -178,6 +179,23 @@ def test_alike_sessions_of_one_line_are_one_group_and_the_worst_comes_first() ->
     ]
     assert groups[0].models == ("/m/0.onnx", "/m/1.onnx", "/m/2.onnx")
     assert asked == [" [E:onnxruntime] why\n"]
+
+
+@pytest.mark.parametrize(
+    ("severities", "kept"),
+    [(("info", "error", "warning"), ("error", "warning")), (("info",), ("info",)), ((), ())],
+)
+def test_information_is_a_reason_only_where_nothing_else_is(
+    severities: tuple[Severity, ...], kept: tuple[str, ...]
+) -> None:
+    """onnxruntime 1.32 says of CUDA that no such plugin is registered, whatever the reason is."""
+    rows = tuple(
+        Explanation(each, each, "", 1, "", "", (), fixable=False, sources=()) for each in severities
+    )
+
+    [group] = grouped([replace(session(CUDA), words="w")], lambda _: MADE, lambda _: rows)
+
+    assert tuple(each.code for each in group.why) == kept
 
 
 def test_what_the_build_lacks_is_named() -> None:
