@@ -14,11 +14,26 @@ HINT = re.compile(
     r"|Alpine|Manjaro|nixos|NixOS|n[Rr][Aa][Ii][Dd]|GB10|-win1|WSL|\bwsl|[Aa]rchitecture"
     r"|[Ll]ibc|OS:|CUDA:\d|\d0 ?[Tt]i\b|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
     r"|Package |Tesla|Quadro|GeForce|Jetson|MX ?\d{3}|GT ?10|(?:[Mm]y|an?|the|our) [ABHLV]\d{2}"
-    r"|NVRM|OnnxRuntime|驱动|驅動|драйвер|ドライバ|드라이버"
+    r"|Mint|Pop!_OS|SUSE|Kali|Gentoo|Endeavour|AlmaLinux|Arch\b|conda|^# Name|pip3? (?:freeze|list)"
+    r"|externally-managed|cannot open shared|uv venv|NVRM|OnnxRuntime"
+    r"|驱动|驅動|драйвер|ドライバ|드라이버"
 )
 """What a line has that tells something: most lines of a log have nothing."""
 EXAMPLE = re.compile(r"\(e\.g\.[^)]*\)")
 """In the forms that projects have their users fill in."""
+UNCHECKED = re.compile(r"^\W{0,9}[-*+] \[ \]")
+"""A box of a form that nobody checked."""
+TAG = re.compile(r"(?i)</?(?:t[dhr]|table|li|[ou]l|p|br|b|code|strong|summary)\b[^<>]{0,80}>")
+"""Of HTML; those of other languages, as Maven's, stay."""
+_ARROW = r" {0,3}(?:-{1,3}>|={2,3}>|→) {0,3}"
+ARROW = re.compile(_ARROW)
+CHANGED = re.compile(
+    rf"(?i)(?<![\w.])(?:v?\d[\w.+]*\.\w+{_ARROW}(?=v?\d+\.\d)"
+    r"|from (?:[a-z]+ ){0,2}v?\d[\w.+]*\.\w+ to (?=(?:[a-z]+ ){0,2}v?\d+\.\d))"
+)
+"""The release before, where a person tells of a change: `550.120 -> 580.88`."""
+QUOTED = re.compile(r"^\s*> ")
+"""A line of a mail or of a comment that somebody answers."""
 QUOTE = re.compile(r"^[>\s|*+`-]*")
 """What Markdown, and uv, put before a line."""
 
@@ -114,20 +129,26 @@ PYTHON_ANSWER = re.compile(rf"^{_PYTHON}$")
 PYTHON_PATH = re.compile(r"(?i)[/\\]python(3)\.?(\d{1,2})[/\\]")
 
 ADVICE_BEFORE = re.compile(
-    r"(?i)\b(?:requires?|needs?|at least|minimum|upgrad\w* to|downgrad\w*|update|try|(?<!\bI )use"
-    r"|should|please|recommend\w*|supports?|from)\b|[<>]=?"
+    r"(?i)\b(?:requires?|needs?|at least|minimum|upgrad(?:e|ing) to|(?<!had to )downgrad(?:e|ing)"
+    r"|update|try|(?<!\bI )(?<!\bWe )use|should|please|recommend\w*|supports?|from)\b|[<>]=?"
 )
 ADVICE_AFTER = re.compile(
-    r"(?i)^\W*(?:\+|through\b|is the (?:last|first|only|newest)\b"
-    r"|(?:is|are) required|or (?:newer|later|above|higher|more)|(?:and|or) 3\.\d)"
+    r"(?i)^(?:\+|\W*(?:through\b|is the (?:last|first|only|newest)\b"
+    r"|(?:is|are) required|or (?:newer|later|above|higher|more)|(?:and|or) 3\.\d))"
 )
 """What stands about a version that somebody should have."""
 
-PACKAGE = re.compile(r"^\[?(?:pip3?|conda)?\]? *([A-Za-z][\w.-]*)==(\d[\w.+!-]*)(?:$| at | *;| *#)")
+PACKAGE = re.compile(
+    r"^(?:(\[pip3?\]|\[conda\]) *)?([A-Za-z][\w.-]*)==(\d[\w.+!-]*)(?:$| at | *;| *#)"
+)
 """pip freeze, uv, print_debug_info and collect_env."""
-TABLE = re.compile(r"^Package +Version\b")
-TABLE_ROW = re.compile(r"^(?!Python |NVIDIA-SMI )([A-Za-z][\w.-]*) +(\d[\w.+!-]*)(?: .*)?$")
-"""Of `pip list`; what other commands print below it ends the table."""
+LISTING = re.compile(r"\b(?:pip3?|conda|mamba) (?:freeze|list)\b")
+"""A command that lists what is installed."""
+CONDA_NAMES = {"pytorch": "torch"}
+"""Packages that conda calls otherwise."""
+TABLE = re.compile(r"^Package +Version\b|^# Name +Version +Build\b")
+TABLE_ROW = re.compile(r"^(?!Python |NVIDIA-SMI )_?([A-Za-z][\w.-]*) +(\d[\w.+!-]*)(?: .*)?$")
+"""Of `pip list` and `conda list`; what other commands print below it ends the table."""
 KNOWN_ROW = re.compile(
     r"^((?:onnxruntime|nvidia-[a-z-]+-cu\d\d|faster-whisper|ctranslate2|torch(?:vision|audio)?"
     r"|numpy|onnx|insightface|rembg|fastembed)[\w-]*) +(\d+(?:\.[\w+]+)+)$"
@@ -155,8 +176,11 @@ PLATFORM = re.compile(
     r"(?i)\bplatform: *(Linux|Windows)-|\bOperating System: (Linux|Windows)\b|\b(Linux)-\d\.\d+"
 )
 GLIBC = re.compile(r"\bglibc-?(2\.\d{1,2})\b")
+_NAMES = (
+    "Ubuntu|Debian|CentOS|Fedora|Rocky|AlmaLinux|Linux Mint|Pop!_OS|openSUSE Leap|RHEL|Zorin OS"
+)
 DISTRIBUTION = re.compile(
-    r"\b(Ubuntu|Debian|CentOS|Fedora|Rocky|AlmaLinux)(?: Linux)?[ :]{1,3}(\d\d?(?:\.\d\d)?)\b"
+    rf"(?<!\w)({_NAMES})(?: Linux)?[ :]{{1,3}}(\d\d?(?:\.\d\d?)?)\b(?!(?:\.\d+)+-)"
 )
 IMAGE = re.compile(
     r"(?:^FROM [\w./-]{1,80}|\bnvidia/cuda|\bpytorch/pytorch|\bnvcr\.io/nvidia/[\w-]{1,30})"
@@ -181,11 +205,29 @@ SYSTEMS = (
         1,
         "linux",
         re.compile(
-            r"\b(?:Ubuntu|Debian|CentOS|Fedora|Rocky|Manjaro|Arch Linux|NixOS|nixos)(?![A-Za-z])"
-            r"|^Linux$|\b(?i:unraid)\b"
+            r"\b(?:Ubuntu|Debian|CentOS|Fedora|Rocky|Manjaro|Arch Linux|NixOS|nixos|RHEL"
+            r"|AlmaLinux|Linux Mint|openSUSE|Kali|Gentoo|EndeavourOS|Zorin OS)(?![A-Za-z])|Pop!_OS"
+            r"|^Linux$|\b(?:OS|[Pp]latform|[Ss]ystem)\b[*:=| ]{1,5}(?:\w{1,20} )?Linux\b"
+            r"|\b(?i:unraid)\b"
         ),
     ),
     (0, "windows", re.compile(r"\b[A-Za-z]:\\\w|\.dll\b|\\site-packages")),
     (0, "linux", re.compile(r"(?:^|[\s\"'`(=:])/(?:usr|home|opt|root|mnt|app)/|\.so(?:\.\d|\b)")),
 )
 """How sure each is: 2 what a program says of its system, 1 what people write, 0 paths."""
+ENVIRONMENTS = (
+    (
+        "conda",
+        re.compile(
+            r"^# packages in environment at |(?:^\s*|[$>#`] ?)conda activate \w"
+            r"|(?i:(?:conda|miniforge|mambaforge)\d?[/\\](?:envs[/\\][\w.-]{1,40}[/\\])?"
+            r"(?:bin[/\\]python|python\.exe|lib[/\\](?:python3[.\d]*[/\\])?site-packages))"
+        ),
+    ),
+    (
+        "venv",
+        re.compile(r"(?i)(?<!path/to/)venv[/\\](?:scripts|bin|lib)|(?:-m|uv) venv\b(?! path/to)"),
+    ),
+    ("system", re.compile(r"^error: externally-managed-environment")),
+)
+"""What shows the kind of an environment; `path/to/venv` is an example of pip's."""

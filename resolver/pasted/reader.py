@@ -23,8 +23,9 @@ MOST_LOOKED_AT = 10_000
 first megabytes, and tells nothing in them."""
 NEAR = 3
 """How many lines of something else a list of packages may have between its lines."""
-PRINTED, WRITTEN, PART = 2, 1, 0
-"""How sure it is: a program printed it, a person wrote it, a path or a short form shows a part."""
+LISTED, PRINTED, WRITTEN, PART = 3, 2, 1, 0
+"""How sure it is: a list of what is installed, a program printed it, a person wrote it, a path or a
+short form shows a part."""
 
 
 class Seen(NamedTuple):
@@ -39,6 +40,8 @@ class Seen(NamedTuple):
     """The table or list that it stands in."""
     name: str = ""
     """Of a package."""
+    quoted: bool = False
+    """Whether it stands in a quotation: another may have written it, of another machine."""
 
 
 class MachineReader:
@@ -53,8 +56,9 @@ class MachineReader:
         self._read = 0
         self._looked = 0
         self._block = 0
-        self._last_package = -NEAR
-        self._in_table = False
+        self._last_package = self._listing = -NEAR
+        self._list_weight = PRINTED
+        self._quoted = self._in_table = False
         self._shown: str | None = None
         self._asked_version = False
         self._asked_python = False
@@ -78,7 +82,7 @@ class MachineReader:
         """End what the lines began: what comes next is of another text."""
         self._read = self._looked = 0
         self._in_table = self._asked_version = self._asked_python = False
-        self._shown, self._last_package = None, -NEAR
+        self._shown, self._last_package, self._listing = None, -NEAR, -NEAR
 
     @property
     def _is_asked(self) -> bool:
@@ -86,9 +90,13 @@ class MachineReader:
         return self._asked_version or self._asked_python
 
     def _look(self, line: str) -> None:
+        if p.UNCHECKED.search(line):
+            return
         if "(e.g." in line:
             line = p.EXAMPLE.sub("", line)
+        line = p.ARROW.sub(": ", p.CHANGED.sub("", p.TAG.sub(" ", line)))
         bare = p.QUOTE.sub("", line)
+        self._quoted = bool(p.QUOTED.search(line))
         if not self.gpu_build_named and p.GPU_BUILD_NAMED.search(line):
             self.gpu_build_named = True
         self.nuget = self.nuget or "Microsoft.ML.OnnxRuntime" in line
@@ -97,7 +105,8 @@ class MachineReader:
         self._packages(line, bare)
 
     def _add(self, fact: str, value: str, weight: int, name: str = "") -> None:
-        self.seen.append(Seen(fact, value, self._line, weight, self._block, name))
+        seen = Seen(fact, value, self._line, weight, self._block, name, self._quoted)
+        self.seen.append(seen)
 
     def _machine(self, line: str, bare: str) -> None:
         head = p.SMI.search(line)
@@ -143,9 +152,8 @@ class MachineReader:
             self._add("libc", f"glibc {glibc[1]}", PRINTED)
         if p.ARM.search(line):
             self._add("machine", "aarch64", PRINTED)
-        distribution = p.DISTRIBUTION.search(line)
-        if distribution:
-            self._add("distribution", f"{distribution[1]} {distribution[2]}", WRITTEN)
+        for found in p.DISTRIBUTION.finditer(line):
+            self._add("distribution", f"{found[1]} {found[2]}", WRITTEN)
         image = p.IMAGE.search(bare)
         if image:
             self._add("container", "docker", WRITTEN)
@@ -183,10 +191,10 @@ class MachineReader:
         if banner:
             self._add("python", banner[1], PRINTED)
             return
-        for found in p.PYTHON.finditer(line):
+        for found in p.PYTHON.finditer(bare):
             if p.PYTHON_LINE.search(bare):
                 self._add("python", found[1], PRINTED)
-            elif not advice(line, found.start(), found.end()):
+            elif not advice(bare, found.start(), found.end()):
                 self._add("python", found[1], WRITTEN)
         asked, answer = self._asked_python, p.PYTHON_ANSWER.search(bare)
         self._asked_python = bool(p.PYTHON_HEADING.search(bare)) or (asked and not bare)
@@ -195,35 +203,50 @@ class MachineReader:
         path = p.PYTHON_PATH.search(line)
         if path:
             self._add("python", f"{path[1]}.{path[2]}", PART)
+        for name, pattern in p.ENVIRONMENTS:
+            if pattern.search(line):
+                self._add("environment", name, PRINTED)
 
     def _packages(self, line: str, bare: str) -> None:
+        if p.LISTING.search(bare):
+            self._listing = self._line
         if p.TABLE.search(bare):
             self._in_table = True
             return
-        row = p.PACKAGE.search(bare)
-        if not row and self._in_table:
+        pinned = p.PACKAGE.search(bare)
+        row = None
+        if not pinned and self._in_table:
             row = p.TABLE_ROW.search(bare)
             self._in_table = bool(row) or not bare
         row = row or p.KNOWN_ROW.search(bare)
         shown, self._shown = self._shown, None
         version = p.SHOWN_VERSION.search(bare)
-        if row:
-            self._add_package(row[1], row[2])
+        if pinned:
+            self._add_package(pinned[2], pinned[3], LISTED if pinned[1] else PRINTED)
+        elif row:
+            self._add_package(row[1], row[2], LISTED)
         elif shown and version:
-            self._add_package(shown, version[1])
+            self._add_package(shown, version[1], LISTED)
         name = p.SHOWN_NAME.search(bare)
         if name:
             self._shown = name[1]
-        if row:
+        if pinned or row:
             return
         for found in self._written(line, bare):
             self._add("package", found[1], WRITTEN, found[0])
 
-    def _add_package(self, name: str, version: str) -> None:
-        if self._line - self._last_package > NEAR:
+    def _add_package(self, name: str, version: str, weight: int) -> None:
+        """Add a row of a list; one that may be a list of what is asked for is `PRINTED` alone."""
+        if self._line - self._listing <= NEAR:
+            weight, self._listing = LISTED, self._line
+        if self._line - self._last_package > NEAR or weight != self._list_weight:
             self._block += 1
-        self._last_package = self._line
-        self._add("package", version, PRINTED, canonicalize_name(name))
+        self._last_package, self._list_weight = self._line, weight
+        if name == "python":
+            self._add("python", version, PRINTED)
+        else:
+            name = p.CONDA_NAMES.get(name) or canonicalize_name(name)
+            self._add("package", version, weight, name)
 
     def _written(self, line: str, bare: str) -> Iterator[tuple[str, str]]:
         """Yield the packages that a sentence, or a form that was filled in, names."""
@@ -248,5 +271,6 @@ def advice(line: str, start: int, end: int) -> bool:
     """Tell whether a line says what somebody should have, not what there is."""
     if ">" in line[start:end] or "<" in line[start:end]:
         return True
-    before, after = line[max(0, start - 25) : start], line[end : end + 20]
-    return bool(p.ADVICE_BEFORE.search(before) or p.ADVICE_AFTER.search(after))
+    before = p.ADVICE_BEFORE.search(line, max(0, start - 25), start)
+    after = line[end : end + 20]
+    return bool(before or p.ADVICE_AFTER.search(after))

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..pasted.machine import Contradiction, ToldMachine
+from ..pasted.choice import Contradiction
+from ..pasted.machine import ToldMachine
 
 
 def told_sections(

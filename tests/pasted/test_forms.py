@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.facts.model import OTHER_PACKAGES
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.pasted import reader as reading
 from ortgpu_fix.pasted.machine import ToldMachine, is_another, told_machine
@@ -39,7 +38,7 @@ FORMS: list[tuple[str, list[str], str, str]] = [
     ("My card is an RTX 4070 Ti SUPER", ["gpus 1: RTX 4070 Ti SUPER"], "", ""),
     ("GPU: A100", ["gpus 1: A100"], "", ""),
     ("AWS g5 with A10G", [], "", ""),
-    ("We use an RTX 3060 and an RTX 4090", [], "", ""),
+    ("We use an RTX 3060 and an RTX 4090", ["gpus neither: RTX 3060, RTX 4090"], "", ""),
     ("Two RTX 3090 here, RTX 3080 there", ["gpus 1: RTX 3090"], "", ""),
     (
         "platform: Linux-5.15.0-91-generic-x86_64-with-glibc2.35",
@@ -362,15 +361,6 @@ def test_the_source_of_each_fact_is_its_line() -> None:
         "packages.files": "assumed",
         "packages.others": "assumed",
     }
-
-
-@pytest.mark.parametrize(("count", "listed"), [(5, False), (6, True)])
-def test_some_packages_are_no_list_of_what_is_installed(count: int, *, listed: bool) -> None:
-    rows = "".join(f"package-{name}==1.0\n" for name in "abcdef"[:count])
-
-    found = machine(f"{rows}torch 2.4.1 is there\n")
-
-    assert (OTHER_PACKAGES not in found.facts.sources) is listed
 
 
 def test_what_is_taken_first_and_what_not_are_told_apart() -> None:
