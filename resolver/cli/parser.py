@@ -258,9 +258,8 @@ def _check_partners(line: CommandLine, command: str) -> None:
     ):
         if getattr(line, flag) and getattr(line, clash):
             raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")
-    by_text = "--text-only" if line.text_only else line.from_text and "--from-text"
-    if by_text and (line.elsewhere or line.python or line.platform):
-        raise Error("flags-clash", flags=f"{by_text}, --facts, --driver, --python, --platform")
+    if line.from_text and (line.elsewhere or line.python or line.platform):
+        raise Error("flags-clash", flags="--from-text, --facts, --driver, --python, --platform")
     if (line.driver is None) != (line.gpu is None):
         raise Error("driver-without-gpu")
     if line.driver is not None and line.facts:

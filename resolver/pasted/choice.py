@@ -65,7 +65,7 @@ class Choice:
         if len(first) == 1:
             return seen[0]
         several = sorted(first.values(), key=lambda each: each.line)[:3]
-        taken = seen[0].weight >= PRINTED
+        taken = seen[0].weight == PRINTED
         values = tuple(each.value for each in several)
         lines = tuple(each.line for each in several)
         self.contradictions.append(Contradiction(fact, values, lines, taken, package))

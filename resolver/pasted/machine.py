@@ -133,9 +133,9 @@ def _gpus(choice: Choice) -> tuple[Gpu, ...]:
     top = max((each.weight for each, _ in others), default=0)
     cards = [row for row in others if row[0].weight == top]
     known = [(each, card) for each, card in cards if card is not None]
-    if not known or (len(known) < len(cards) and top == PRINTED):
-        return ()
     if top == PRINTED:
+        if len(known) < len(cards):
+            return ()
         block = known[0][0].block
         same = [row for row in known if row[0].block == block]
     else:
@@ -198,7 +198,7 @@ def _platform(choice: Choice, driver: str | None, cards: Sequence[Gpu]) -> dict[
         system = "windows"
     if system is None and by_driver:
         system, line = by_driver, choice.best("driver")[0].line
-    elif system is None and names:
+    elif system is None:
         parts = {each.value for each in choice.by_fact["system"] if each.weight == PART}
         shown = [each for each in seen if {each.value} == parts] or seen
         taken = choice.one("system", shown, [each.value for each in shown])

@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_version
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from .choice import Choice, Contradiction
-from .reader import PRINTED, Seen
+from .reader import PRINTED, WRITTEN, Seen
 
 SHOWN = 8
 """How many packages are told of in a line."""
@@ -29,7 +29,7 @@ def packages_of(choice: Choice, *, gpu_build: bool, nuget: bool) -> dict[str, st
         if each.weight == surest:
             blocks[each.block].append(each)
         else:
-            written[each.name].append(each)
+            written[each.name].append(each._replace(weight=WRITTEN))
     found = _listed(choice, blocks)
     unnamed = written.pop("", [])
     if unnamed and gpu_build and not {GPU_BUILD, CPU_BUILD} & found.keys():

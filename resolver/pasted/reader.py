@@ -36,11 +36,11 @@ class Seen(NamedTuple):
     value: str
     line: int
     weight: int
-    block: int = 0
+    block: int
     """The table or list that it stands in."""
-    name: str = ""
+    name: str
     """Of a package."""
-    quoted: bool = False
+    quoted: bool
     """Whether it stands in a quotation: another may have written it, of another machine."""
 
 
@@ -57,7 +57,6 @@ class MachineReader:
         self._looked = 0
         self._block = 0
         self._last_package = self._listing = -NEAR
-        self._list_weight = PRINTED
         self._quoted = self._in_table = False
         self._shown: str | None = None
         self._asked_version = False
@@ -215,7 +214,7 @@ class MachineReader:
             return
         pinned = p.PACKAGE.search(bare)
         row = None
-        if not pinned and self._in_table:
+        if self._in_table:
             row = p.TABLE_ROW.search(bare)
             self._in_table = bool(row) or not bare
         row = row or p.KNOWN_ROW.search(bare)
@@ -239,9 +238,9 @@ class MachineReader:
         """Add a row of a list; one that may be a list of what is asked for is `PRINTED` alone."""
         if self._line - self._listing <= NEAR:
             weight, self._listing = LISTED, self._line
-        if self._line - self._last_package > NEAR or weight != self._list_weight:
+        if self._line - self._last_package > NEAR:
             self._block += 1
-        self._last_package, self._list_weight = self._line, weight
+        self._last_package = self._line
         if name == "python":
             self._add("python", version, PRINTED)
         else:

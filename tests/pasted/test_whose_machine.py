@@ -60,6 +60,19 @@ def test_what_is_installed_counts_before_what_is_asked_for(listed: str, apart: s
     assert installed(f"{listed}\n{apart}\n{PINS}" if apart else "", PINS, listed) == right
 
 
+def test_a_list_that_contradicts_the_first_tells_nothing_at_all() -> None:
+    other = "\n\n\n\n\nPackage Version\nnumpy 2.2.0\ntorch 2.4.1\n"
+
+    assert installed(TABLE, other) == {"numpy": "2.1.1", "onnxruntime-gpu": "1.18.1"}
+
+
+def test_of_two_that_may_be_asked_for_neither_is_taken_beside_a_list() -> None:
+    found = machine(PINS, "\n\n\n\n\nrich==14.0", TABLE)
+
+    assert [(each.package, each.taken) for each in found.contradictions] == [("rich", False)]
+    assert "rich" not in {row.name for row in found.facts.packages}
+
+
 def test_what_is_asked_for_counts_where_nothing_else_is_told() -> None:
     assert installed(PINS) == {"numpy": "1.23.5", "onnxruntime-gpu": "1.15.1", "rich": "13.0"}
 
@@ -192,6 +205,13 @@ def test_windows_of_somebody_else_is_not_this_system(text: str, told: list[str])
     assert said(text) == told
 
 
+def test_windows_has_no_distribution() -> None:
+    found = machine("Platform: Windows-10\nUbuntu 22.04 in docker")
+
+    assert found.facts.platform.distribution is None
+    assert [(each.value, each.line) for each in found.told] == [("Windows", 1)]
+
+
 def test_the_line_of_a_system_is_the_one_that_names_it() -> None:
     def line(text: str) -> int:
         return machine(text).told[0].line
@@ -287,6 +307,13 @@ def test_a_change_leaves_what_is_now(text: str, told: list[str]) -> None:
     assert said(text) == told
 
 
+def test_advice_stands_near_what_it_is_about() -> None:
+    assert said(f"use {'x' * 20} Python 3.10") == []
+    assert said(f"use {'x' * 21} Python 3.10") == ["python: 3.10"]
+    assert said(f"Python 3.10{' ' * 12}or newer") == []
+    assert said(f"Python 3.10{' ' * 13}or newer") == ["python: 3.10"]
+
+
 # Names that nvidia-smi cuts
 
 CUT = "|   0  NVIDIA GeForce ...  Off  | 00000000:01:00.0 Off |\n"
@@ -302,6 +329,7 @@ READ = "|   1  NVIDIA A10       Off  | 00000000:02:00.0 Off |\n"
         (f"{CUT}GPU 0: NVIDIA GeForce GTX 1080 Ti (UUID: 1)", ["NVIDIA GeForce GTX 1080 Ti"]),
         (f"{CUT}GPU 0: NVIDIA A10 (UUID: 1)\nGPU 1: NVIDIA A10 (UUID: 2)", []),
         (f"{CUT}{READ}", []),
+        ("|   0  NVIDIA Whatever 9000  Off  | 00000000:01:00.0 Off |\nMy GPU: RTX 3090", []),
         (f"{CUT}{READ}The card is a GeForce RTX 3090", []),
         (f"{CUT}{READ}GPU 0: Tesla T4\nGPU 1: NVIDIA A10", ["Tesla T4", "NVIDIA A10"]),
     ],

@@ -63,6 +63,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     machine = machine_of(reader)
     only = arguments.text_only
     looked = _told(arguments, machine) if only else _looked(arguments, environ, language)
+    if only:  # the machine is the text's, whatever flags describe another
+        arguments = arguments._replace(driver=None, gpu=None, platform=None, facts=(), python=None)
     build = looked.facts.onnxruntime if looked else None
     release = build.version if build else None
     has_gpu = bool(looked and looked.facts.gpus)
