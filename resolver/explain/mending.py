@@ -18,6 +18,10 @@ MATCH = ("--torch", "match")
 """Flags that allow another torch, where the installed one leaves no way."""
 OWNER = NO_DRIVER | {"no-driver", "no-gpu"}
 """What only the owner of a machine can mend."""
+PROMISES = frozenset({"mend-by", "mend-here"})
+"""What promises that a command mends all that is wrong."""
+UNSEEN = Here("unseen")
+"""What a machine says that was not looked at."""
 CLASHES = frozenset(
     {
         *("consumers-disagree", "cpu-build-installed", "folder-overwritten", "library-unfit"),
@@ -59,18 +63,53 @@ def mending(
     worst = [each for each in explanations if each.severity == explanations[0].severity]
     if label := _of_no_command(worst):
         return Mending(reason(label))
-    arguments = _arguments(worst[0])
-    if plan is None and worst[0].fixable and not arguments:
+    seen = [*zip(worst, here or [UNSEEN] * len(worst), strict=False)]
+    root, said = next((pair for pair in seen if _is_mended(*pair, by_user)), seen[0])
+    made = _of_root(root, said, plan, plan_with, by_user=by_user, by=by)
+    stays = [
+        each.code
+        for each, there in seen
+        if (each.severity, each.certain, each is root) == ("error", True, False)
+        and there.state != "not-so"
+        and not (_is_mended(each, there, by_user) and _has_flags(each, made.arguments))
+    ]
+    if not stays or made.why.code not in PROMISES:
+        return made
+    return made._replace(why=reason("mend-part", mended=root.code, stays=", ".join(stays)))
+
+
+def _is_mended(each: Explanation, said: Here, by_user: Callable[[Finding], bool]) -> bool:
+    """Tell whether packages mend it here."""
+    by_packages = not all(map(by_user, said.findings))
+    return by_packages or (each.fixable and said.state != "not-so")
+
+
+def _has_flags(each: Explanation, arguments: tuple[str, ...]) -> bool:
+    """Tell whether a command with these arguments may change torch, where the remedy has to."""
+    return "--torch" in arguments or "--torch" not in _arguments(each)
+
+
+def _of_root(
+    root: Explanation,
+    said: Here,
+    plan: Plan | None,
+    plan_with: Callable[[tuple[str, ...]], Plan] | None,
+    *,
+    by_user: Callable[[Finding], bool],
+    by: str,
+) -> Mending:
+    """Return what mends one cause."""
+    arguments = _arguments(root)
+    if plan is None and root.fixable and not arguments:
         return Mending(reason("mend-verify"), ("verify",))
     if plan is None:
         return Mending(reason(by if arguments else "mend-by-hand"), arguments)
-    said = here[explanations.index(worst[0])]
     if said.findings and all(map(by_user, said.findings)):
         flags = _flags_that_mend((arguments[:-1],), plan_with)  # a torch that is kept else
         return Mending(reason("mend-here"), arguments) if flags else _by_hand(said.findings[0])
     if said.why is not None and said.why.code == OTHERS_CUDNN:  # kept whole, so no plan mends it
         return Mending(reason("mend-by-hand"))
-    if said.state == "unseen" and worst[0].severity == "error" and not worst[0].fixable:
+    if said.state == "unseen" and root.severity == "error" and not root.fixable:
         return Mending(reason("mend-by-hand"))
     if plan.verdict == "fixable":
         flags = _flags_that_mend((arguments[:-1],), plan_with)  # else without: it is possible
@@ -80,7 +119,7 @@ def mending(
     flags = _flags_that_mend((arguments[:-1], MATCH), plan_with) if asked else ()
     if flags:
         return Mending(reason("mend-here"), (*flags, "--apply"))
-    return _with_these_packages(plan, said, worst[0])
+    return _with_these_packages(plan, said, root)
 
 
 def _of_no_command(worst: Sequence[Explanation]) -> str | None:

@@ -22,9 +22,11 @@ def cause(
     fixable: bool = True,
     commands: tuple[str, ...] = ("ortgpu-fix --apply",),
     origin: str | None = None,
+    code: str = "any",
+    certain: bool = True,
 ) -> Explanation:
     return Explanation(
-        code="any",
+        code=code,
         severity=severity,
         line="",
         line_number=1,
@@ -33,6 +35,7 @@ def cause(
         commands=commands,
         fixable=fixable,
         sources=(),
+        certain=certain,
         origin=origin,
     )
 
@@ -111,6 +114,75 @@ def test_an_error_that_no_package_mends_is_not_sent_to_apply(
 ) -> None:
     """Whatever else the plan would change here; a warning ends no program."""
     assert mending([cause(severity, fixable=fixable)], [Here("unseen")], FIXABLE) == made
+
+
+OURS, LOST = cause(code="cudnn-9-missing"), cause(code="no-gpu-visible", fixable=False)
+PART = reason("mend-part", mended="cudnn-9-missing", stays="no-gpu-visible")
+APPLY = ("--apply",)
+
+
+@pytest.mark.parametrize("causes", [[OURS, LOST], [LOST, OURS]])
+@pytest.mark.parametrize("plan", [FIXABLE, None])
+def test_what_the_command_does_not_mend_is_named_beside_what_it_mends(
+    causes: list[Explanation], plan: Plan | None
+) -> None:
+    """In any order: a driver that does not answer was told as mended with cuDNN."""
+    here = [] if plan is None else [Here("unseen")] * 2
+
+    assert mending(causes, here, plan) == Mending(PART, APPLY)
+
+
+def test_all_that_stays_is_named() -> None:
+    memory = cause(code="out-of-memory", fixable=False)
+    stays = reason("mend-part", mended="cudnn-9-missing", stays="out-of-memory, no-gpu-visible")
+
+    made = mending([OURS, memory, LOST], [Here("unseen")] * 3, FIXABLE)
+
+    assert made == Mending(stays, APPLY)
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (LOST._replace(certain=False), Here("unseen")),
+        (LOST, Here("not-so")),
+        (LOST, Here("confirmed", (finding("two-cuda-majors", "error"),))),
+        (OURS, Here("unseen")),
+        (LOST._replace(severity="warning"), Here("unseen")),
+    ],
+)
+def test_nothing_stays_that_is_not_certain_not_so_here_or_mended_too(
+    other: Explanation, said: Here
+) -> None:
+    made = mending([OURS, other], [Here("unseen"), said], FIXABLE)
+
+    assert made == Mending(reason("mend-here"), APPLY)
+
+
+def test_what_only_a_person_mends_stays_and_torch_without_its_flag() -> None:
+    torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
+    seen = Here("confirmed", (finding("no-driver", "error"),))
+
+    def told(causes: list[Explanation], here: list[Here]) -> Mending:
+        return mending(causes, here, FIXABLE, lambda _: FIXABLE, by_user=lambda _: True)
+
+    assert told([OURS, LOST], [Here("unseen"), seen]).why == PART
+    kept = reason("mend-part", mended="cudnn-9-missing", stays="torch-without-cuda")
+    assert told([OURS, torch], [Here("unseen")] * 2) == Mending(kept, APPLY)
+    both = Mending(reason("mend-here"), (*MATCH, "--apply"))
+    assert told([torch, OURS], [Here("unseen")] * 2) == both
+
+
+def test_a_cause_that_is_not_so_here_is_not_what_a_command_mends() -> None:
+    made = mending([LOST, OURS], [Here("unseen"), Here("not-so")], FIXABLE)
+
+    assert made == Mending(reason("mend-by-hand"))
+
+
+def test_warnings_that_stay_end_no_program() -> None:
+    causes = [cause("warning"), cause("warning", fixable=False)]
+
+    assert mending(causes, [Here("unseen")] * 2, FIXABLE).why == reason("mend-here")
 
 
 @pytest.mark.parametrize(
