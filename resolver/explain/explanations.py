@@ -5,7 +5,7 @@ In: the places where rows were recognised; out: explanations in the reader's lan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..facts.model import System
@@ -77,6 +77,7 @@ def explanations(
     language: Language,
     release: str | None,
     *,
+    own_images: Collection[str],
     ours: bool,
     python: bool,
     logged: str | None,
@@ -84,9 +85,10 @@ def explanations(
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
     What a program for CPUs prints as well counts only where nothing else was recognised.
-    `origins`: the kinds of programs that the log has traces of; `ours`: whether it names anything
-    that this program can change; `python`: whether it shows Python's packages; `release`: the
-    onnxruntime-gpu that it is about, where known; `logged`: the one that the log itself names.
+    `origins`: the kinds of programs that the log has traces of; `own_images`: those whose packages
+    are the user's own to choose; `ours`: whether it names anything that this program can change;
+    `python`: whether it shows Python's packages; `release`: the onnxruntime-gpu that it is about,
+    where known; `logged`: the one that the log itself names.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
     known = [each for each in recognised if not each.if_wanted]
@@ -103,20 +105,23 @@ def explanations(
         libraries = [each.library for each in rows[code] if each.library and each.library.part]
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
         kind = table.programs.get(rows[code][0].row.program)
-        kind = kind or _program(rows[code][0].row, origins, python=python)
+        others = [
+            each for each in origins if not (rows[code][0].row.fixable and each.code in own_images)
+        ]
+        kind = kind or _program(rows[code][0].row, others, python=python)
         one = _explanation(rows[code], kind, language, release, values)
         if not ours and rows[code][0].row.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
             one = one._replace(fixable=False, commands=own)
         between = " " if language == "en" else ""
-        for more in _besides(rows[code][0].row, origins, kind):
+        for more in _besides(rows[code][0].row, others, kind):
             one = one._replace(remedy=one.remedy + between + more[language])
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
         made.append(one._replace(owner_commands=commands, consequences=consequences))
-    others = {each.code: rows[each.code][0].row.program != "" for each in made}
+    of_other = {each.code: rows[each.code][0].row.program != "" for each in made}
     made.sort(
-        key=lambda each: (SEVERITIES.index(each.severity), others[each.code], each.line_number)
+        key=lambda each: (SEVERITIES.index(each.severity), of_other[each.code], each.line_number)
     )
     return tuple(made)
 
@@ -151,7 +156,7 @@ def _program(row: Failure, origins: Sequence[ProgramKind], *, python: bool) -> P
     for each in origins:
         if row.about in each.remedies and not each.besides:
             return each
-    bundled = not python and row.about in OF_ONNXRUNTIME
+    bundled = not python and (row.about in OF_ONNXRUNTIME or row.bundled)
     return next((each for each in origins if bundled and each.bundled), None)
 
 
@@ -176,7 +181,7 @@ def _explanation(
     named = [each.library for each in found if each.library and each.library.part]
     cause, remedy = row.cause, row.remedy
     if origin is not None:
-        remedy = origin.remedies.get(row.about, remedy)
+        remedy = origin.remedies.get(row.about, row.bundled or remedy)
     if row.by_release and release:
         cause, remedy = row.by_release.cause, row.by_release.remedy
     maybe = found[0].if_wanted
@@ -185,7 +190,7 @@ def _explanation(
         severity="info" if maybe else row.severity,
         line=first.evidence.line,
         line_number=first.evidence.line_number,
-        cause=cause[language].format_map(values),
+        cause=cause[language].format_map(values).replace(" ()", "").replace("（）", ""),
         remedy=remedy[language].format_map(values),
         commands=() if origin or maybe else row.commands,
         fixable=row.fixable and origin is None and not maybe,

@@ -65,6 +65,8 @@ class Failure(NamedTuple):
     by_release: ByRelease | None
     to_use: ByLanguage | None
     """Added to the remedy where the program has a Python that packages can be installed into."""
+    bundled: ByLanguage | None
+    """The remedy instead where the program brings onnxruntime itself."""
     sources: tuple[str, ...]
     program: str
     """The kind of program whose own failure it is; empty: onnxruntime's, or anybody's."""
@@ -83,6 +85,8 @@ class ProgramKind(NamedTuple):
     besides: bool
     """Whether its remedy stands beside the row's: it runs on Python's packages, and loads CUDA by
     itself."""
+    unless: tuple[Pattern, ...]
+    """What shows that its packages are the user's own to choose, as in an image of one's own."""
 
 
 class Status(NamedTuple):
@@ -255,6 +259,7 @@ def _origin(row: Mapping[str, Any]) -> ProgramKind:
         remedies=row.get("remedy", {}),
         bundled=row.get("bundled", False),
         besides=row.get("besides", False),
+        unless=_patterns(row.get("unless", ()), "unless"),
     )
 
 
@@ -297,6 +302,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         glibc=row.get("glibc"),
         by_release=_by_release(row["by_release"]) if "by_release" in row else None,
         to_use=_texts(row, "to_use") if "to_use" in row else None,
+        bundled=_texts(row, "bundled") if "bundled" in row else None,
         sources=tuple(row["sources"]),
         program=row.get("program", ""),
     )

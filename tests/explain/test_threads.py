@@ -118,6 +118,7 @@ class Thread(NamedTuple):
                 return set(PROGRAMS[known])
         if first.origin:  # the libraries that it needs are named, and the wheels that have them
             more = {"set"} if about in {"libraries", "cudnn"} else set()
+            more |= FITS["driver"] if about == "driver" else set()  # it is named first
             return OTHERS.get(first.origin, {"program"} | more)
         fits = set(COMPILERS.get(first.code, FITS.get(about, ())))
         fits |= {"code"} if any(line.startswith("unset ") for line in first.commands) else set()

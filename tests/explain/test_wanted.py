@@ -111,6 +111,8 @@ def test_what_may_have_any_reason_is_looked_into_and_not_mended() -> None:
 
 MISSING = "libcublas.so.12: cannot open shared object file: No such file or directory\n"
 KERNEL = "CUDA failure 209: no kernel image is available for execution on the device\n"
+OLD = "CUDA failure 35: CUDA driver version is insufficient"
+DOTNET = "Microsoft.ML.OnnxRuntime.OnnxRuntimeException"
 
 
 @pytest.mark.parametrize(
@@ -139,10 +141,13 @@ def test_packages_mend_it_where_the_program_runs_on_them(log: str, why: str) -> 
         ("onnxruntime-node\n" + KERNEL, "node"),
         ("at site-packages/x.py\nai.onnxruntime.OrtException\n" + KERNEL, None),
         ("Docker image, CUDA in a container\n" + KERNEL, None),
-        (
-            "ai.onnxruntime.OrtException\nCUDA failure 35: CUDA driver version is insufficient",
-            None,
-        ),
+        ("ai.onnxruntime.OrtException\n" + OLD, "java"),
+        ("Microsoft.ML.OnnxRuntime.Gpu\n" + OLD, "dotnet"),
+        ("onnxruntime-node\n" + OLD, "node"),
+        ("com.microsoft.onnxruntime:onnxruntime_gpu:1.20.0\n" + OLD, "java"),
+        ("ai.onnxruntime.Ort\n<artifactId>onnxruntime_gpu</artifactId>\n" + OLD, "java"),
+        ("ai.onnxruntime.Ort\nonnxruntime_gpu-1.20.0-cp311\n" + OLD, None),
+        ("ai.onnxruntime.Ort\nNo CUDA capable device: no CUDA-capable device is detected", None),
     ],
 )
 def test_no_package_is_promised_to_a_program_that_brings_onnxruntime_itself(
@@ -156,6 +161,48 @@ def test_no_package_is_promised_to_a_program_that_brings_onnxruntime_itself(
         assert not found.fixable
         assert not found.commands
         assert mending([found], (), None).why.code == "mend-other-program"
+
+
+@pytest.mark.parametrize("log", [OLD, "CUDNN failure 1001: CUDNN_STATUS_NOT_INITIALIZED"])
+def test_a_program_that_brings_onnxruntime_is_told_of_its_own_packages(log: str) -> None:
+    """Not that ortgpu-fix chooses a release for it; a kind's own remedy goes before the row's."""
+    theirs = [explain_log(f"{each}\n{log}", TABLE)[0] for each in ("ai.onnxruntime.Ort", DOTNET)]
+    (frozen,) = explain_log("Failed to execute script\nCUDNN_STATUS_NOT_INITIALIZED", TABLE)
+
+    row = TABLE.by_code[theirs[0].code]
+    assert row.bundled is not None
+    assert theirs[0].remedy == row.bundled["en"]
+    assert (theirs[1].remedy == row.bundled["en"]) is (log == OLD)
+    assert frozen.remedy == TABLE.programs["frozen"].remedies["cudnn"]["en"]
+    assert explain_log(log, TABLE)[0].remedy == row.remedy["en"]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        *("RUN pip install x", "RUN pip3 install x", "RUN python3 -m pip install x"),
+        *("RUN uv pip install x", "RUN uv sync", "FROM python:3.11-slim", "FROM nvidia/cuda:12.4"),
+        *("docTR in Docker (python:3.11-slim)", "FROM pytorch/pytorch:2.4"),
+    ],
+)
+def test_packages_mend_an_image_of_one_s_own(own: str) -> None:
+    """What they cannot mend is up to the host there, too, and a ready image stays its author's."""
+    log = "docker run --gpus all app\ndocker-compose up\n"
+    lost = "no CUDA-capable device is detected\n"
+
+    for failure in (OLD, KERNEL):
+        (mine,), (ready,) = (explain_log(log + each + failure, TABLE) for each in (own + "\n", ""))
+        assert (mine.origin, mine.fixable) == (None, True)
+        assert (ready.origin in {"container", "image"}, ready.fixable) == (True, False)
+        assert "toolkit on the host" not in mine.remedy
+    assert explain_log(log + own + "\n" + lost, TABLE)[0].origin == "container"
+
+
+def test_where_no_library_is_named_nothing_stands_in_parentheses() -> None:
+    log = "The type initializer for 'Microsoft.ML.OnnxRuntime.NativeMethods' threw an exception"
+
+    assert "was not found. The package" in explain_log(log, TABLE)[0].cause
+    assert "文件。安装的包" in explain_log(log, TABLE, "zh")[0].cause
 
 
 BLAS = "Library cublas64_12.dll is not found or cannot be loaded\n"
