@@ -198,6 +198,38 @@ def test_packages_mend_an_image_of_one_s_own(own: str) -> None:
     assert explain_log(log + own + "\n" + lost, TABLE)[0].origin == "container"
 
 
+NO_MODULE = "ModuleNotFoundError: No module named 'onnxruntime'\n"
+
+
+@pytest.mark.parametrize("log", [NO_MODULE, "No onnxruntime backend found.\n"])
+def test_without_onnxruntime_it_is_installed_for_the_gpu_where_one_was_wanted(log: str) -> None:
+    (wanted,), (maybe,) = explain_log(WANTED + log, TABLE), explain_log(log, TABLE)
+
+    assert (wanted.code, wanted.severity, wanted.fixable) == ("onnxruntime-missing", "error", True)
+    assert (maybe.code, maybe.severity, maybe.fixable) == ("onnxruntime-missing", "info", False)
+    assert mending([maybe], (), None).why.code == "mend-if-wanted"
+
+
+@pytest.mark.parametrize("name", ["onnxruntime.capi", "onnxruntime_genai", "onnxruntime-web", "x"])
+def test_another_module_than_onnxruntime_is_none_of_ours(name: str) -> None:
+    assert explain_log(f"{WANTED}No module named '{name}'", TABLE) == ()
+
+
+def test_without_onnxruntime_what_kept_pip_from_installing_it_comes_first() -> None:
+    pip = "ERROR: No matching distribution found for onnxruntime-gpu\n"
+
+    found = only(pip + NO_MODULE)
+    assert (found.code, found.consequences) == ("no-wheel", ("onnxruntime-missing",))
+
+
+@pytest.mark.parametrize("trace", ["Failed to execute script", "immich_machine_learning"])
+def test_no_package_brings_onnxruntime_into_a_program_or_image_of_others(trace: str) -> None:
+    found = only(WANTED + trace + "\n" + NO_MODULE)
+
+    assert found.origin in {"frozen", "image"}
+    assert not found.fixable
+
+
 def test_where_no_library_is_named_nothing_stands_in_parentheses() -> None:
     log = "The type initializer for 'Microsoft.ML.OnnxRuntime.NativeMethods' threw an exception"
 
