@@ -123,6 +123,7 @@ class FailureTable:
         needed: tuple[NeededFiles, ...] = (),
         wordings: tuple[Wording, ...] = (),
         gpu_wanted: tuple[Pattern, ...] = (),
+        gpu_used: tuple[Pattern, ...] = (),
         ours: tuple[Pattern, ...] = (),
         python: tuple[Pattern, ...] = (),
     ) -> None:
@@ -130,8 +131,8 @@ class FailureTable:
 
         `owner_commands`: how commands begin that only a host's owner can run;
         `not_windows_commands`: those that Windows does not have; `gpu_wanted`: what shows that a
-        GPU was wanted; `ours`: that the program uses what this program can change;
-        `python`: that it runs on Python's packages.
+        GPU was wanted; `gpu_used`: that a session has it; `ours`: that the program uses what this
+        program can change; `python`: that it runs on Python's packages.
         """
         self.failures, self.libraries = failures, libraries
         self.statuses, self.origins = statuses, origins
@@ -139,6 +140,7 @@ class FailureTable:
         self.not_windows_commands = not_windows_commands
         self.wordings = wordings
         self.gpu_wanted, self.ours, self.python = gpu_wanted, ours, python
+        self.gpu_used = gpu_used
         self.by_code = {row.code: row for row in failures if not row.program}
         self.programs = {kind.code: kind for kind in origins}
 
@@ -185,6 +187,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
             ),
         ),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
+        gpu_used=_patterns(table.get("gpu_used", ()), "gpu_used"),
         ours=_patterns(table.get("ours", ()), "ours"),
         python=_patterns(table.get("python", ()), "python"),
     )

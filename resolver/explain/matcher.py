@@ -27,6 +27,7 @@ from .explanations import (
     explanations,
 )
 from .failures import RELEASE, Failure, FailureTable, ProgramKind
+from .own_words import is_of_others
 from .patterns import Novelty, Pattern, Words
 from .wordings import LibraryName, Signal, asked
 
@@ -43,6 +44,8 @@ _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))"
 )
 _CURLY = tuple(zip("“”„‘’‛´", "\"\"\"''''", strict=True))
+_ITEM = re.compile(r"[-*•] \S")
+"""How an item of a list begins (uv puts `+` before packages): none goes on in the next."""
 _FRAME = re.compile(r"\A(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
@@ -85,6 +88,15 @@ class Search:
         self._places_of_piece: dict[tuple[str, int], list[Span]] = {}
         self._pieces = 0
         self._lines = 0
+        self._failed: tuple[int, ...] = ()
+        """Where the last error or warning stands."""
+        self._used: tuple[int, ...] = ()
+        """Where it shows last that a session has the GPU."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a session has the GPU after all that failed."""
+        return () < self._failed < self._used
 
     def feed(self, piece: str, *, joined: bool = False) -> None:
         """Look at the next piece; `joined`: also with its wrapped lines joined.
@@ -107,13 +119,14 @@ class Search:
         for row in self.table.failures:
             mine: list[Span] = []
             for span, library, if_wanted in self._matches(row, views, signals):
-                if not _overlaps(span, claimed):
+                if not _overlaps(span, claimed) and not is_of_others(piece, span[0]):
                     mine.append(span)
                     self._keep(piece, span, row, library, if_wanted=if_wanted)
             if mine:
                 claimed = sorted(claimed + mine)
         if self._pieces == 0 or len(self._found) > known:
             self._look_for_origins(views[0])
+        self._look_for_sessions(views[0])
         self._pieces += 1
         self._lines += piece.count("\n")
 
@@ -168,16 +181,18 @@ class Search:
     def _keep(
         self, piece: str, span: Span, row: Failure, library: LibraryName | None, *, if_wanted: bool
     ) -> None:
+        place = self._pieces, *span
+        if row.severity != "info":
+            self._failed = max(self._failed, place)
         kind = f"{row.program}:{library.name if library else ''}:{if_wanted}"
         found = self._found.setdefault((row.code, kind), [])
-        if len(found) >= MOST_EVIDENCE and (self._pieces, *span) > found[-1].place:
+        if len(found) >= MOST_EVIDENCE and place > found[-1].place:
             return
         start, end = span
         before = piece[max(0, start - AROUND) : start].rpartition("\n")[2]
         after = piece[end : end + AROUND].partition("\n")[0]
         line = " ".join(f"{before}{piece[start:end]}{after}".split())
         number = self._lines + piece.count("\n", 0, start) + 1
-        place = self._pieces, *span
         found.append(RecognisedFailure(place, LogLine(number, line), row, library, if_wanted))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
@@ -194,6 +209,11 @@ class Search:
         if self.release is None:
             match = RELEASE.search(view.text)
             self.release = match["release"] if match else None
+
+    def _look_for_sessions(self, view: _View) -> None:
+        for each in self.table.gpu_used:
+            places = [(self._pieces, *span) for span, _ in self._places(each, [view])]
+            self._used = max([self._used, *places])
 
     def _holds(self, patterns: Iterable[Pattern], view: _View) -> bool:
         return any(
@@ -213,11 +233,15 @@ class Search:
 
         `release`: the onnxruntime-gpu of this machine, used where the log names none;
         `has_gpu`: whether the machine has a GPU, which is then wanted. What a program for CPUs
-        prints as well is no more than information where nothing shows that a GPU was wanted.
+        prints as well is no more than information where nothing shows that a GPU was wanted; so is
+        all where a session has the GPU after it.
         """
         wanted = self.wanted or has_gpu
         places = [each for places in self._found.values() for each in places]
-        found = [each._replace(if_wanted=each.if_wanted and not wanted) for each in places]
+        found = [
+            each._replace(if_wanted=self.is_over or (each.if_wanted and not wanted))
+            for each in places
+        ]
         release = self.release or release
         return explanations(
             found,
@@ -272,9 +296,13 @@ def _views(piece: str) -> Iterator[_View]:
     are joined without and with a space, and their frames fall away.
     """
     yield _View(text=piece)
-    parts, origins, head = [], [], 0
+    parts: list[str] = []
+    origins: list[int] = []
+    head = 0
     for line in piece.split("\n"):
         inside = _FRAME.sub("", line, count=1)
+        if _ITEM.match(inside) and parts and _ITEM.match(parts[-1]):
+            parts[-1] += "\n"
         parts.append(inside.rstrip(" \t\r│┃|"))
         origins.append(head + len(line) - len(inside))
         head += len(line) + 1

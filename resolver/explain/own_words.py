@@ -62,6 +62,10 @@ _CONDITION = re.compile(
     r"\b(?:[Ii]f|[Uu]nless)\b|\b(?:to|it|please|should|must) not us|not to use|[Ff]eature request"
 )
 """What shows that it is a condition, or a wish."""
+_OF_OTHERS = re.compile(
+    r"uplicate of\b|^[\s>]*[-*+] (?:\[ \]|[Ff]ix(?:es|ed)?\b)|^\W{0,6}(?:[Ss]olved|SOLVED)\b"
+)
+"""What begins a line of a failure that is another's, was mended, or was not ticked in a form."""
 _SENTENCE = re.compile(r"\n|(?<=[a-z\d)]{2}[.!?]) |(?<=[。！？；])")
 """Where a sentence ends; `e.g.` ends none."""
 BEFORE = 400
@@ -104,3 +108,9 @@ def is_supposed(match: re.Match[str], *, unless_condition: bool = False) -> bool
     last = after.start() if after else end + BEFORE
     sentence = match.string[ends[-1] if ends else first : last]
     return bool(_SUPPOSED.search(sentence) or (unless_condition and _CONDITION.search(sentence)))
+
+
+def is_of_others(text: str, start: int) -> bool:
+    """Tell whether the line of what stands at `start` says that this is not a failure of now."""
+    line = text[max(0, start - BEFORE) : start].rpartition("\n")[2]
+    return bool(_OF_OTHERS.search(line))

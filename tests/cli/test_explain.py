@@ -322,6 +322,18 @@ def test_a_file_of_several_that_is_not_there_is_named(run: Run, tmp_path: Path) 
     assert "gone.txt" in done.stderr
 
 
+def test_where_a_session_has_the_gpu_after_all_no_command_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "error.log"
+    file.write_text(MISSING + "Applied providers: ['CUDAExecutionProvider']\n")
+    __main__.main(["explain", str(file), "--text-only", "--json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert [row["severity"] for row in document["explanations"]] == ["info"]
+    assert (document["mending"]["code"], document["mending"]["command"]) == ("mend-over", None)
+
+
 def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:
     document = explained(run("explain", "--text-only", "--json", text_in=MISSING))
 

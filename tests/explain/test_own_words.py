@@ -187,6 +187,41 @@ def test_each_list_of_words_stands_on_its_own_side() -> None:
     assert explain_log(["cudnn64_9.dll loads not\n", "the GPU sleeps on\n"], table) == ()
 
 
+CUDNN = "libcudnn.so.9: cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        *("Possible duplicate of #1234 ", "> **Bot**: Duplicate of #1 "),
+        *("- [ ] ", "> * [ ] ", "- fix `", "* Fixed ", "+ Fixes "),
+        *("Solved! I had ", "**SOLVED** ", "solved: "),
+    ],
+)
+def test_a_line_of_another_failure_or_of_one_that_was_mended_says_nothing(begin: str) -> None:
+    assert codes_of(f"{begin}{CUDNN}") == codes_of(f"Hello\n{begin}{CUDNN}") == []
+    assert codes_of(f"{begin}\n{CUDNN}") == ["cudnn-9-missing"]
+
+
+@pytest.mark.parametrize("begin", ["- [x] ", "Fix ", "- prefix ", "Unsolved: ", "Is it solved? "])
+def test_a_line_that_does_not_say_so_tells_its_failure(begin: str) -> None:
+    assert codes_of(f"{begin}{CUDNN}") == ["cudnn-9-missing"]
+
+
+def test_items_of_a_list_are_not_one_line() -> None:
+    """What stands in three was told as one failure of the first's provider."""
+    first, second = "Failed to create CUDAExecutionProvider", "CUDA out of memory"
+
+    for sign in "-*•":
+        items = f"{sign} {first}\n{sign} use a smaller batch\n{sign} {second}: 3\n"
+        memory = next(x for x in explain_log(items, TABLE) if x.code == "out-of-memory")
+        assert [(each.line_number, each.line) for each in memory.evidence] == [
+            (3, f"{sign} {second}: 3")
+        ]
+    assert codes_of("- an item, and a GPU\nis not used") == ["cpu-fallback"]
+    assert codes_of("+ onnxruntime==1.20.1\n+ onnxruntime-gpu==1.20.1") == ["two-builds-listed"]
+
+
 def test_amd_says_the_same_of_its_own() -> None:
     assert codes_of("RuntimeError: HIP error: invalid device function") == []
     assert codes_of("RuntimeError: CUDA error: invalid device function") == ["no-kernel-image"]

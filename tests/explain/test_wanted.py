@@ -290,3 +290,51 @@ def test_who_brings_onnxruntime_and_who_loads_cuda_besides() -> None:
 
     assert besides == ["ctranslate2"]
     assert bundled == {"frozen", "dotnet", "rust", "node", "java", "sherpa", "cpp"}
+
+
+# What failed before a session that has the GPU
+
+USED = "Applied providers: ['CUDAExecutionProvider', 'CPUExecutionProvider'], with options: {}\n"
+NOT_USED = "Applied providers: ['CPUExecutionProvider'], with options: {}\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "over"),
+    [
+        (("site-packages\n", MISSING, USED), True),
+        (("site-packages\n", MISSING, KERNEL, USED.replace("['C", "['Tensorrt', 'C")), True),
+        (("site-packages\n", MISSING, USED, NOT_USED), False),
+        (("site-packages\n", USED, MISSING), False),
+        (("site-packages\n", MISSING, USED, KERNEL), False),
+        (("site-packages\n", USED, MISSING, USED), True),
+        (("site-packages\n", MISSING, NOT_USED), False),
+        (("site-packages\n", USED), False),
+    ],
+)
+def test_what_failed_before_a_session_on_cuda_and_not_after_it_is_information(
+    pieces: tuple[str, ...], *, over: bool
+) -> None:
+    for parts in (pieces, ("".join(pieces),)):
+        search = Search(TABLE)
+        for part in parts:
+            search.feed(part, joined=len(parts) == 1)
+        found = search.explanations()
+        assert search.is_over is over
+        assert all(each.severity == "info" and not each.fixable for each in found) is (
+            over or not found
+        )
+
+
+def test_more_of_the_same_error_than_is_shown_is_not_over_either() -> None:
+    search = Search(TABLE)
+    search.feed(MISSING * 6 + USED + MISSING)
+
+    assert not search.is_over
+
+
+def test_information_alone_is_not_over() -> None:
+    search = Search(TABLE)
+    search.feed("Some nodes were not assigned to the preferred execution providers\n" + USED)
+
+    assert [each.severity for each in search.explanations()] == ["info"]
+    assert not search.is_over

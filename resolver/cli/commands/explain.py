@@ -78,6 +78,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         mends = mending(found, here, *about, by_user=texts.is_for_user)
         if mends.why.code == "mend-owner" and looked.where == "there":
             mends = mends._replace(why=reason("mend-owner-there"))
+    if search.is_over:
+        mends = Mending(reason("mend-over"))
     command = command_line(arguments, *mends.arguments) if mends.arguments else ""
     if looked and mends.arguments[-1:] == ("--apply",):
         flags = mends.arguments[:-1]
