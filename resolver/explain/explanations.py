@@ -77,7 +77,7 @@ def explanations(
     language: Language,
     release: str | None,
     *,
-    own_images: Collection[str],
+    excepted: Collection[str],
     ours: bool,
     python: bool,
     logged: str | None,
@@ -85,10 +85,10 @@ def explanations(
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
     What a program for CPUs prints as well counts only where nothing else was recognised.
-    `origins`: the kinds of programs that the log has traces of; `own_images`: those whose packages
-    are the user's own to choose; `ours`: whether it names anything that this program can change;
-    `python`: whether it shows Python's packages; `release`: the onnxruntime-gpu that it is about,
-    where known; `logged`: the one that the log itself names.
+    `origins`: the kinds of programs that the log has traces of; `excepted`: the codes of those
+    where packages mend what they can all the same; `ours`: whether it names anything that this
+    program can change; `python`: whether it shows Python's packages; `release`: the onnxruntime-gpu
+    that it is about, where known; `logged`: the one that the log itself names.
     """
     rows: dict[str, list[RecognisedFailure]] = {}
     known = [each for each in recognised if not each.if_wanted]
@@ -106,7 +106,7 @@ def explanations(
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
         kind = table.programs.get(rows[code][0].row.program)
         others = [
-            each for each in origins if not (rows[code][0].row.fixable and each.code in own_images)
+            each for each in origins if not (rows[code][0].row.fixable and each.code in excepted)
         ]
         kind = kind or _program(rows[code][0].row, others, python=python)
         one = _explanation(rows[code], kind, language, release, values)

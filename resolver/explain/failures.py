@@ -86,7 +86,7 @@ class ProgramKind(NamedTuple):
     """Whether its remedy stands beside the row's: it runs on Python's packages, and loads CUDA by
     itself."""
     unless: tuple[Pattern, ...]
-    """What shows that its packages are the user's own to choose, as in an image of one's own."""
+    """What shows that packages mend it all the same: an image of one's own, another GPU."""
 
 
 class Status(NamedTuple):

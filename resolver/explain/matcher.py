@@ -75,7 +75,7 @@ class Search:
         self.table = table
         self.release: str | None = None
         self.origins: list[ProgramKind] = []
-        self._own_images: set[str] = set()
+        self._excepted: set[str] = set()
         self.wanted = False
         """Whether it shows that a GPU was wanted."""
         self.python = False
@@ -202,7 +202,7 @@ class Search:
             if origin not in self.origins and self._holds(origin.traces, view):
                 self.origins.append(origin)
             if self._holds(origin.unless, view):
-                self._own_images.add(origin.code)
+                self._excepted.add(origin.code)
         self.wanted = self.wanted or self._holds(self.table.gpu_wanted, view)
         self._ours = self._ours or self._holds(self.table.ours, view)
         self.python = self.python or self._holds(self.table.python, view)
@@ -249,7 +249,7 @@ class Search:
             self.origins,
             language,
             release,
-            own_images=self._own_images,
+            excepted=self._excepted,
             ours=self._ours,
             python=self.python,
             logged=self.release,

@@ -292,6 +292,26 @@ def test_who_brings_onnxruntime_and_who_loads_cuda_besides() -> None:
     assert bundled == {"frozen", "dotnet", "rust", "node", "java", "sherpa", "cpp"}
 
 
+@pytest.mark.parametrize("card", ["AMD RX 7900 XTX", "Radeon RX 6700 XT", "AMD RX7800"])
+@pytest.mark.parametrize("log", [MISSING, "GPU is not used\n"])
+def test_no_package_brings_cuda_to_a_gpu_of_amd(card: str, log: str) -> None:
+    found = only(f"{card}\nsite-packages\nonnxruntime-gpu\n{log}")
+
+    assert (found.origin, found.fixable, found.commands) == ("amd", False, ())
+    assert "CUDA runs on NVIDIA's alone" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *("NVIDIA A10", "GeForce MX450", "Quadro P620", "GTX 1080", "GTX 1660"),
+        *(f"RTX {series}0" for series in (208, 306, 407, 509)),
+    ],
+)
+def test_a_gpu_of_nvidia_beside_one_of_amd_may_be_meant(other: str) -> None:
+    assert only(f"Radeon RX 6700 XT, {other}\nsite-packages\n{MISSING}").fixable
+
+
 # What failed before a session that has the GPU
 
 USED = "Applied providers: ['CUDAExecutionProvider', 'CPUExecutionProvider'], with options: {}\n"
