@@ -141,6 +141,14 @@ def test_all_that_stays_is_named() -> None:
     assert made == Mending(stays, APPLY)
 
 
+def test_where_no_command_mends_anything_none_is_told_to_mend_a_part() -> None:
+    memory = cause(code="out-of-memory", fixable=False)
+
+    made = mending([LOST, memory], [Here("unseen")] * 2, FIXABLE)
+
+    assert made == Mending(reason("mend-by-hand"))
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [
@@ -170,7 +178,17 @@ def test_what_only_a_person_mends_stays_and_torch_without_its_flag() -> None:
     kept = reason("mend-part", mended="cudnn-9-missing", stays="torch-without-cuda")
     assert told([OURS, torch], [Here("unseen")] * 2) == Mending(kept, APPLY)
     both = Mending(reason("mend-here"), (*MATCH, "--apply"))
-    assert told([torch, OURS], [Here("unseen")] * 2) == both
+    for other in (OURS, torch._replace(code="torch-without-this-gpu")):
+        assert told([torch, other], [Here("unseen")] * 2) == both
+
+
+def test_what_the_command_is_for_does_not_stay() -> None:
+    """Although it leaves torch alone, where no plan changes that."""
+    torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
+
+    made = mending([torch, OURS], [Here("unseen")] * 2, FIXABLE, lambda _: PLAN)
+
+    assert made == Mending(reason("mend-here"), APPLY)
 
 
 def test_a_cause_that_is_not_so_here_is_not_what_a_command_mends() -> None:

@@ -326,6 +326,8 @@ NOT_USED = "Applied providers: ['CPUExecutionProvider'], with options: {}\n"
         (("site-packages\n", MISSING, USED, NOT_USED), False),
         (("site-packages\n", USED, MISSING), False),
         (("site-packages\n", MISSING, USED, KERNEL), False),
+        (("site-packages\n", KERNEL, USED, MISSING), False),
+        (("site-packages\n", MISSING, USED, "bye\n"), True),
         (("site-packages\n", USED, MISSING, USED), True),
         (("site-packages\n", MISSING, NOT_USED), False),
         (("site-packages\n", USED), False),
