@@ -81,7 +81,9 @@ def told_machine(reader: MachineReader, gpus: Mapping[str, Any], python: str) ->
     cards = _gpus(choice)
     version = _python(choice)
     platform = _platform(choice, driver, cards)
-    packages = packages_of(choice, gpu_build=reader.gpu_build_named, nuget=reader.nuget)
+    packages = packages_of(
+        choice, gpu_build=reader.gpu_build_named, other_language=reader.other_language
+    )
     kind = _environment(choice)
     order = (*NEEDED, "environment", "packages")
     told = tuple(sorted(choice.told, key=lambda each: order.index(each.fact)))

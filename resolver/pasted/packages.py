@@ -17,7 +17,7 @@ WHOLE = "pip"
 """The package that shows that a list names all that is installed: nobody picks it out."""
 
 
-def packages_of(choice: Choice, *, gpu_build: bool, nuget: bool) -> dict[str, str]:
+def packages_of(choice: Choice, *, gpu_build: bool, other_language: bool) -> dict[str, str]:
     """Return the packages of the first list, and of those that do not contradict it.
 
     Beside a list of what is installed, one that may be of what is asked for is merely written.
@@ -35,7 +35,8 @@ def packages_of(choice: Choice, *, gpu_build: bool, nuget: bool) -> dict[str, st
     if unnamed and gpu_build and not {GPU_BUILD, CPU_BUILD} & found.keys():
         written[GPU_BUILD] += unnamed
     for name, seen in written.items():
-        if not {name, WHOLE} & found.keys() and not (nuget and name in {GPU_BUILD, CPU_BUILD}):
+        others = other_language and name in {GPU_BUILD, CPU_BUILD}
+        if not others and not {name, WHOLE} & found.keys():
             whole = sorted(seen, key=lambda each: -len(each.value))  # 2.11.0 before 2.11
             taken = choice.one("packages", whole, _releases(whole), name)
             if taken is not None:

@@ -171,6 +171,8 @@ ORT_LINE = re.compile(
 ORT_HEADING = re.compile(r"(?i)ONNX Runtime Version or Commit ID$")
 BARE_VERSION = re.compile(r"^v?(1\.\d{1,2}\.\d)$")
 GPU_BUILD_NAMED = re.compile(r"onnxruntime[-_]gpu")
+OTHER_LANGUAGE = re.compile(r"Microsoft\.ML\.OnnxRuntime|com\.microsoft\.onnxruntime")
+"""onnxruntime from NuGet or Maven, whose releases are not those of Python's packages."""
 
 PLATFORM = re.compile(
     r"(?i)\bplatform: *(Linux|Windows)-|\bOperating System: (Linux|Windows)\b|\b(Linux)-\d\.\d+"

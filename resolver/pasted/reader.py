@@ -50,8 +50,8 @@ class MachineReader:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.gpu_build_named = False
-        self.nuget = False
-        """Whether onnxruntime is the package of .NET: its version is none of Python's."""
+        self.other_language = False
+        """Whether onnxruntime is a package of .NET or Java: its version is none of Python's."""
         self._line = 0
         self._read = 0
         self._looked = 0
@@ -98,7 +98,7 @@ class MachineReader:
         self._quoted = bool(p.QUOTED.search(line))
         if not self.gpu_build_named and p.GPU_BUILD_NAMED.search(line):
             self.gpu_build_named = True
-        self.nuget = self.nuget or "Microsoft.ML.OnnxRuntime" in line
+        self.other_language = self.other_language or bool(p.OTHER_LANGUAGE.search(line))
         self._machine(line, bare)
         self._python(line, bare)
         self._packages(line, bare)

@@ -35,6 +35,17 @@ def installed(*texts: str) -> dict[str, str]:
     return {row.name: row.version for row in machine(*texts).facts.packages}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "implementation 'com.microsoft.onnxruntime:onnxruntime_gpu:1.20.0'",
+        "Microsoft.ML.OnnxRuntime.Gpu, the same as onnxruntime-gpu 1.20.0",
+    ],
+)
+def test_a_package_of_another_language_is_none_of_pythons(text: str) -> None:
+    assert installed(text) == {}
+
+
 # Lists
 
 
