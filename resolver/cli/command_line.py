@@ -45,8 +45,7 @@ def typed_command(line: CommandLine) -> TypedCommand:
 
 def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
     """Return the command that does `plan` `where` its environment is: with each `--allow`."""
-    allow = dict.fromkeys((*line.allow, *plan.allowances))
-    line = line._replace(allow=tuple(allow))
+    line = allowing(line, plan)
     if facts.python.environment == "user" or where == "new":
         line = line._replace(python=DOT_VENV)  # of a user's packages nothing allows to change any
     elif where == "there":
@@ -54,6 +53,12 @@ def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
     leaving = frozenset({"facts"}) if where == "there" else frozenset()
     system = facts.platform.system if where == "there" else SYSTEM
     return command_line(line, "--apply", leaving=leaving, system=system)
+
+
+def allowing(line: CommandLine, plan: Plan) -> CommandLine:
+    """Return `line` with each `--allow` that it needs to do `plan`."""
+    allow = dict.fromkeys((*line.allow, *plan.allowances))
+    return line._replace(allow=tuple(allow))
 
 
 def locking(line: CommandLine) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..data_files import example_machine, load_table
@@ -52,6 +53,19 @@ def read_facts(file: str) -> Facts:
         keys = ", ".join(ignored)
         print_notice(texts.label("facts-keys-ignored", file=file, keys=keys))
     return facts
+
+
+def read_machines(files: Sequence[str]) -> list[tuple[str, Facts]]:
+    """Return the facts in `files`, each with the name of its machine. Raises as `read_facts`."""
+    return [(name, read_facts(file)) for name, file in zip(names_of(files), files, strict=True)]
+
+
+def names_of(files: Iterable[str]) -> tuple[str, ...]:
+    """Return a name for the machine of each facts file: as much of its path as tells them apart."""
+    from ..fleet.model import machine_names
+
+    paths = [Path(file).resolve() for file in files]
+    return machine_names([(*path.parent.parts, path.stem) for path in paths])
 
 
 @functools.lru_cache(maxsize=4096)  # machines of one kind have the same file, to the byte

@@ -12,8 +12,7 @@ from ..messages.sections import size
 from ..plan.model import Plan
 from ..plan.reasons import Finding, finding
 from ..resolve.options import PlanOptions
-from ..resolve.resolver import resolve
-from ..resolve.serving import Serving, serving
+from ..resolve.serving import Serving, plan_on_machine, serving
 from ..resolve.unknown_releases import without_known_files
 from .archive import Image
 from .environments import Environment
@@ -78,15 +77,15 @@ def judge_image(
     """
     judged = []
     for one in environments:
-        facts = one.facts._replace(packages=without_known_files(one.facts, matrix))
-        if facts.onnxruntime is None:
+        if one.facts.onnxruntime is None:
             continue
+        facts = one.facts._replace(packages=without_known_files(one.facts, matrix))
         known = known_capabilities(gpus, facts.platform.machine)
         serves = serving(facts, matrix, known)
         driver = serves.driver or max(row.linux or "" for row in matrix.floors)
         places = machines or [("", facts._replace(driver=Driver(version=driver)))]
-        plans = ((name, _plan(facts, each, options, matrix)) for name, each in places)
-        judged.append(JudgedEnvironment(one, serves, tuple(plans)))
+        plans = ((name, plan_on_machine(facts, each, options, matrix)) for name, each in places)
+        judged.append(JudgedEnvironment(one._replace(facts=facts), serves, tuple(plans)))
     used = {
         str(dict(row.values)["path"])
         for each in judged
@@ -103,16 +102,6 @@ def judge_image(
         layers=image.layers,
         holdings=held,
     )
-
-
-def _plan(facts: Facts, machine: Facts, options: PlanOptions, matrix: Matrix) -> Plan:
-    """Return the plan for an environment of the image on a machine: its driver and its GPUs."""
-    there = facts._replace(driver=machine.driver, gpus=machine.gpus, sources=machine.sources)
-    plan = resolve(there, options, matrix, unlocking=False)
-    if machine.gpus is None:
-        unknown = "gpus-unknown"
-        plan = plan._replace(findings=tuple(row for row in plan.findings if row.code != unknown))
-    return plan
 
 
 def _findings(

@@ -5,7 +5,7 @@ Returns sections and documents, prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ..image.judged import JudgedEnvironment, JudgedImage
 from ..image.weight import Holding
@@ -22,9 +22,12 @@ _STYLES = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
 
 
 def image_sections(
-    found: JudgedImage, path: str, verdict: str, commands: Mapping[str, str], texts: Texts
+    found: JudgedImage, path: str, verdict: str, commands: Sequence[str | None], texts: Texts
 ) -> tuple[Section, ...]:
-    """Return the answer for people; `commands` mend an environment, by its path."""
+    """Return the answer for people.
+
+    `commands` mend each environment that needs it; None: no set serves all machines.
+    """
     sections = [section for one in found.environments for section in _environment(one, texts)]
     others = ", ".join(f"{one.path} ({one.facts.python.version})" for one in found.others)
     if others:
@@ -50,9 +53,11 @@ def image_sections(
         ),
     ]
     rows = [Row(text=texts.label(f"image-{verdict}"), style=_STYLES[verdict])]
-    if commands:
+    if told := [command for command in commands if command]:
         rows.append(Row(text=texts.label("image-mend")))
-        rows += (Row(text=command, whole=True) for command in commands.values())
+        rows += (Row(text=command, whole=True) for command in told)
+    if None in commands:
+        rows.append(Row(text=texts.label("image-apart")))
     return (*(section for section in sections if section.rows), Section(rows=tuple(rows)))
 
 

@@ -11,14 +11,15 @@ from typing import NamedTuple
 from ..facts.model import GPU_BUILD, Facts
 from ..matrix.model import Build, Matrix, Release, row_of
 from ..matrix.torch import TORCH
-from ..plan.reasons import Consumer, Reason, reason
+from ..plan.model import Plan
+from ..plan.reasons import Consumer, Reason, finding, reason
 from ..versions import major, numbers
 from .candidate import without_wheels
 from .dependencies import wheel_for
 from .gpu_code import MACHINE_CODE_ONLY, capabilities, runs_on
 from .options import PlanOptions
 from .release_checks import too_old_driver
-from .resolver import is_installed
+from .resolver import is_installed, resolve
 from .rules import BUILD_RULES
 from .situation import Situation, situation
 from .unknown_releases import with_installed_releases
@@ -82,6 +83,33 @@ def against(facts: Facts, matrix: Matrix) -> tuple[Reason, ...]:
         if _lacks(code, gpu)
     )
     return tuple(dict.fromkeys(found))
+
+
+def on_machine(facts: Facts, machine: Facts) -> Facts:
+    """Return what is installed in `facts` on the driver and the GPUs of a machine."""
+    return facts._replace(
+        platform=facts.platform._replace(jetson=machine.platform.jetson),
+        driver=machine.driver,
+        gpus=machine.gpus,
+        sources=machine.sources,
+    )
+
+
+def plan_on_machine(facts: Facts, machine: Facts, options: PlanOptions, matrix: Matrix) -> Plan:
+    """Return the plan for what is installed in `facts` on a machine.
+
+    Nothing of it runs on another processor; Windows runs it in its Linux.
+    """
+    told = machine.sources.get("platform") != ""
+    here, there = facts.platform, machine.platform
+    if told and here.machine != there.machine:
+        other = finding("other-processor", "error", machine=there.machine, built=here.machine)
+        return Plan("impossible", matrix.date, matrix.digest, findings=(other,))
+    plan = resolve(on_machine(facts, machine), options, matrix, unlocking=False)
+    if machine.gpus is None:
+        unknown = "gpus-unknown"
+        plan = plan._replace(findings=tuple(row for row in plan.findings if row.code != unknown))
+    return plan
 
 
 def _installed(facts: Facts, matrix: Matrix) -> tuple[Situation, Build | None]:

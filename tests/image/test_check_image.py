@@ -223,18 +223,67 @@ def test_a_driver_of_the_hosts_that_is_too_old(root: Path, tmp_path: Path) -> No
     code, document = checked(root, *flags)
     machines = {row["name"]: row for row in document["environments"][0]["machines"]}
 
-    assert code == 1
-    assert document["verdict"] == "fixable"
+    assert code == 3
+    assert document["verdict"] == "impossible"
     assert {name: row["verdict"] for name, row in machines.items()} == {
         "old": "fixable",
         "new": "healthy",
-        "arm": "healthy",
+        "arm": "impossible",
         "windows": "healthy",
     }
     assert {row["code"] for row in machines["old"]["findings"]} >= {"driver-too-old"}
-    unexpected = "platform-unexpected"
-    told = [name for name in names if unexpected in {f["code"] for f in machines[name]["findings"]}]
-    assert told == ["arm"]
+    assert [row["summary"] for row in machines["arm"]["findings"]] == [
+        "It is built for x86_64, and this machine has aarch64"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "make", "expected"),
+    [
+        ("GH200", right, {"other-processor"}),
+        ("A100", aarch64, {"no-wheel-platform", "release-unread"}),
+    ],
+)
+def test_which_processor_a_gpu_tells(root: Path, gpu: str, make: Make, expected: set[str]) -> None:
+    """Hopper beside Grace has aarch64; an A100 may stand beside any processor."""
+    make(root)
+    code, document = checked(root, "--driver", "580.65.06", "--gpu", gpu)
+
+    assert (code, codes(document)) == (3, {"/opt/venv": expected})
+    assert document["matrix"]["digest"].startswith("sha256:")
+
+
+def host_file(folder: Path, name: str, *gpus: str | None, **fields: Any) -> str:
+    """Write the facts of a machine; a GPU without compute capability is one that nobody knows."""
+    document: dict[str, Any] = {
+        "schema": 1,
+        "platform": {"system": "linux", "machine": "x86_64"},
+        "driver": {"version": "580.65.06", "cuda": "13.0", "error": None},
+        "gpus": [{"name": None, "compute_capability": gpu} for gpu in gpus],
+        "python": {"version": "3.10"},
+        "packages": [],
+    }
+    path = folder / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(document | fields))
+    return str(path)
+
+
+def test_an_image_for_aarch64_on_a_jetson(root: Path, tmp_path: Path) -> None:
+    aarch64(root)
+    platform = {"system": "linux", "machine": "aarch64", "jetson": "# R36 (release)"}
+    jetson = host_file(tmp_path, "jetson", "8.7", platform=platform)
+    _, document = checked(root, "--facts", jetson)
+
+    assert "jetson" in codes(document)["/opt/venv"]
+
+
+def test_files_of_the_same_name_are_told_apart(root: Path, tmp_path: Path) -> None:
+    right(root)
+    files = [host_file(tmp_path / folder, "host", "8.0") for folder in ("a", "b")]
+    _, document = checked(root, "--facts", files[0], "--facts", files[1])
+
+    assert [row["name"] for row in document["environments"][0]["machines"]] == ["a/host", "b/host"]
 
 
 @pytest.mark.parametrize(
@@ -395,3 +444,52 @@ def test_where_no_set_works_it_is_said_why(root: Path, kind: str) -> None:
 
     assert done.stdout.count("No set of packages can use the GPU there") == (kind == "aarch64")
     assert (why in done.stdout) is (kind == "aarch64")
+
+
+def mending(path: Path, *argv: str) -> list[str]:
+    """Return the commands that are told, and what is told instead of one."""
+    lines = shown(path, "--no-autoload", "--no-provide", *argv).stdout.splitlines()
+    return [line for line in lines if line.startswith(("ortgpu-fix ", "No one set"))]
+
+
+def test_the_command_has_what_its_apply_needs(root: Path) -> None:
+    system(root)
+    put_onnxruntime(root / "usr/lib/python3/dist-packages", "onnxruntime", "1.22.1", None)
+    own = root / "opt/conda/lib/python3.12/site-packages"
+    conda(root)
+    put_onnxruntime(own, "onnxruntime", "1.22.1", None)
+    flags = "--driver 535.104.12 --gpu 8.0 --no-autoload --no-provide"
+
+    assert mending(root, *OLD_DRIVER) == [
+        f"ortgpu-fix --python /opt/conda {flags} --allow conda --apply --yes",
+        f"ortgpu-fix --python /usr {flags} --allow system --apply --yes",
+    ]
+
+
+OLD = {"version": "535.104.12", "cuda": "12.2", "error": None}
+KEPLER = {"version": "470.256.02", "cuda": "11.4", "error": None}
+WINDOWS = {"system": "windows", "machine": "x86_64"}
+
+
+def test_one_command_for_all_machines(root: Path, tmp_path: Path) -> None:
+    """`--apply` takes one machine: that with the oldest driver and all GPUs."""
+    both(root)
+    new = ("--facts", host_file(tmp_path, "new", "12.0", "9.0"))
+    old = ("--facts", host_file(tmp_path, "old", "8.0", driver=OLD))
+    kepler = ("--facts", host_file(tmp_path, "kepler", "3.7", driver=KEPLER))
+    windows = ("--facts", host_file(tmp_path, "windows", "8.9", platform=WINDOWS))
+    unknown = ("--facts", host_file(tmp_path, "unknown", gpus=None))
+    nameless = ("--facts", host_file(tmp_path, "nameless", "8.0", driver={**OLD, "version": None}))
+    begin, end = "ortgpu-fix --python /opt/venv", "--no-autoload --no-provide --apply --yes"
+    apart = "No one set of packages serves all of these machines"
+
+    assert mending(root, *new) == [f"{begin} {' '.join(new)} {end}"]
+    assert mending(root, *windows) == [f"{begin} --driver 580.65.06 --gpu 8.9 {end}"]
+    told = f"{begin} --driver 535.104.12 --gpu 8.0,9.0,12.0 {end}"
+    assert mending(root, *new, *old) == mending(root, *new, *kepler, *old) == [told]
+    older = ("--facts", host_file(tmp_path, "older", "8.0", driver={**OLD, "version": "535.86.10"}))
+    assert " --driver 535.86.10 --gpu 8.0 " in mending(root, *old, *older)[0]
+    ancient = ("--facts", host_file(tmp_path, "ancient", "8.0", driver=KEPLER))
+    for other in (unknown, nameless, ancient):
+        [line] = mending(root, *new, *other)
+        assert line.startswith(apart)

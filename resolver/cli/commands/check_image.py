@@ -11,18 +11,22 @@ from typing import Literal
 from ...data_files import load_table
 from ...errors import Error, cause
 from ...facts.gpu_names import known_capabilities
-from ...facts.model import EXPECTED_PLATFORM, Driver, Facts, Interpreter
+from ...facts.model import Driver, Facts, Gpu, Interpreter
 from ...image.archive import read_image
 from ...image.environments import environments_of
-from ...image.judged import JudgedImage, judge_image
+from ...image.judged import JudgedEnvironment, JudgedImage, judge_image
 from ...matrix.load import add_torch, load_matrix
+from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
 from ...messages.catalog import Language, Texts, load_texts
 from ...report.image import image_json, image_sections
+from ...resolve.options import PlanOptions
+from ...resolve.serving import plan_on_machine
+from ...versions import numbers
 from .. import console
-from ..command_line import command_line
+from ..command_line import allowing, command_line
 from ..described import PLATFORMS, read_machine
-from ..facts_files import read_facts
+from ..facts_files import read_machines
 from ..flags import CommandLine
 from ..options import plan_options_of
 from .plan import plan_exit_code
@@ -56,16 +60,44 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         document = image_json(found, str(path), _VERDICTS[code], matrix, load_texts("en"))
         console.print_json(document)
         return code
-    commands = {
-        one.environment.path: command_line(
-            arguments._replace(python=one.environment.path), "--apply", "--yes", system="linux"
-        )
+    commands = [
+        _mending(one, machines, arguments, options, matrix)
         for one in found.environments
         if machines and any(plan.verdict == "fixable" for _, plan in one.plans)
-    }
+    ]
     texts = load_texts(language)
     console.print_sections(image_sections(found, str(path), _VERDICTS[code], commands, texts))
     return code
+
+
+def _mending(
+    one: JudgedEnvironment,
+    machines: Sequence[tuple[str, Facts]],
+    arguments: CommandLine,
+    options: PlanOptions,
+    matrix: Matrix,
+) -> str | None:
+    """Return the command that mends an environment; None where no set serves all machines.
+
+    An apply takes one machine, and no facts of another system: of several, those on which nothing
+    works left out, it gets the oldest driver and all GPUs.
+    """
+    line, [(_, plan), *_] = arguments._replace(python=one.environment.path), one.plans
+    if len(machines) > 1 or machines[0][1].platform.system == "windows":
+        rows = zip(machines, one.plans, strict=True)
+        able = [facts for (_, facts), (_, each) in rows if each.verdict != "impossible"]
+        drivers = [str(facts.driver and facts.driver.version) for facts in able]
+        gpus = {str(gpu.compute_capability) for facts in able for gpu in facts.gpus or [Gpu()]}
+        driver, gpu = min(drivers, key=numbers), ",".join(sorted(gpus, key=numbers))
+        line = line._replace(facts=(), driver=driver, gpu=gpu)
+        try:
+            [(_, machine)] = _machines(line)
+        except Error:  # one of them is not known
+            return None
+        plan = plan_on_machine(one.environment.facts, machine, options, matrix)
+    if plan.verdict != "fixable":
+        return None
+    return command_line(allowing(line, plan), "--apply", "--yes", system="linux")
 
 
 def _write_page(file: str, found: JudgedImage, path: Path, verdict: str, texts: Texts) -> None:
@@ -133,26 +165,19 @@ def _text(path: Path) -> str:
 
 
 def _machines(arguments: CommandLine) -> Sequence[tuple[str, Facts]]:
-    """Return the machines that will run the image, by name; none where none is named.
-
-    A Windows machine runs it in its Linux.
-    """
-    if arguments.driver is not None and arguments.gpu is not None:
-        read = read_machine(arguments.driver, arguments.gpu)
-        driver, python = Driver(version=read.driver), Interpreter(version="")
-        machine = Facts(PLATFORMS["linux"], driver, read.gpus, python)
-        return [("", _expecting(machine, read.expected))]
-    files = [(Path(file).stem, read_facts(file)) for file in arguments.facts]
-    return [
-        (name, _expecting(facts, f"{facts.platform.system}-{facts.platform.machine}"))
-        for name, facts in files
-    ]
-
-
-def _expecting(facts: Facts, platform: str | None) -> Facts:
-    if not (platform or "").startswith("linux"):
-        return facts
-    return facts._replace(sources={**facts.sources, EXPECTED_PLATFORM: str(platform)})
+    """Return the machines that will run the image, by name; none where none is named."""
+    if arguments.driver is None or arguments.gpu is None:
+        return read_machines(arguments.facts)
+    read = read_machine(arguments.driver, arguments.gpu)
+    arm = read.expected == "linux-aarch64"
+    machine = Facts(
+        platform=PLATFORMS["linux-aarch64" if arm else "linux"],
+        driver=Driver(version=read.driver),
+        gpus=read.gpus,
+        python=Interpreter(version=""),
+        sources={} if arm else {"platform": ""},  # nobody said which processor
+    )
+    return [("", machine)]
 
 
 def _exit_code(found: JudgedImage) -> int:

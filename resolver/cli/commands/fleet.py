@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ...errors import Error, cause
 from ...facts.model import Facts
-from ...fleet.model import FleetMachine, FleetPlan, machine_names
+from ...fleet.model import FleetMachine, FleetPlan
 from ...fleet.planner import plan_fleet
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
@@ -15,7 +15,7 @@ from ...report.fleet import fleet_json, fleet_sections
 from ...resolve.resolver import resolve_for_check
 from .. import console
 from ..command_line import locking
-from ..facts_files import read_facts
+from ..facts_files import names_of, read_facts
 from ..flags import CommandLine
 from ..options import plan_options_of
 from .plan import plan_exit_code
@@ -84,9 +84,9 @@ def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:
         if path in seen:
             raise Error("facts-twice", file=file)
         seen.add(path)
-    names = machine_names([(*path.parent.parts, path.stem) for path in paths])
     return tuple(
-        FleetMachine(name=name, facts=_read(file)) for name, file in zip(names, files, strict=True)
+        FleetMachine(name=name, facts=_read(file))
+        for name, file in zip(names_of(files), files, strict=True)
     )
 
 
