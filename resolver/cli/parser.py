@@ -291,7 +291,7 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
 
     if line.command not in {"cache", "matrix_update", RUN, "undo"} and not line.forget:
         use_matrix_files(line, environ)
-    several = line.machines and line.command not in {"lock", "download", "check_image"}
+    several = line.machines and line.command not in {"lock", "download", "check_image", "diff"}
     module = import_module(f".commands.{'fleet' if several else line.command}", __package__)
     code: int = module.run(line, environ, console.user_language(environ))
     return code

@@ -6,26 +6,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ..facts.markers import marker_environment
-from ..facts.model import GPU_BUILD, Facts, Package
+from ..facts.model import GPU_BUILD, Driver, Facts, Package
 from ..matrix.model import Matrix
-from ..plan.reasons import Consumer, Named, Reason
+from ..plan.reasons import Consumer, Finding, Named, Reason
 from ..resolve.options import PlanOptions
-from ..resolve.serving import Serving, against, serving
-from ..versions import major
+from ..resolve.serving import Serving, against, on_machine, plan_on_machine, serving
+from ..resolve.unknown_releases import without_known_files
+from ..versions import major, numbers
 from .against import LACKS, KnownWheels, known_wheels, spelled, why_not
 from .parsed import ParsedPin
 
 ProjectState = Facts | Sequence[ParsedPin]
 """What is installed: as it was seen, or as a lock pins it."""
+Why = Reason | Finding
+"""Why a machine cannot use a state: that of a lock by its pins, what was seen by its files, too."""
+_FROM_ELSEWHERE = frozenset({LACKS, "libraries-not-loaded", "requirement-missing"})
+"""The codes of what a machine or an application may have beside the state."""
 
 
 class HostChange(NamedTuple):
     """A machine that has to run both states."""
 
     name: str
-    before: tuple[Reason, ...]
+    before: tuple[Why, ...]
     """Why it cannot use the old state; empty: it can."""
-    after: tuple[Reason, ...]
+    after: tuple[Why, ...]
 
     @property
     def falls_out(self) -> bool:
@@ -44,6 +49,8 @@ class Update(NamedTuple):
     new_unknown: str | None = None
     uncounted: tuple[Named, ...] = ()
     """NVIDIA's wheels in one of the states of which the matrix holds nothing."""
+    broken: tuple[Why, ...] = ()
+    """Why no machine can use the new state, as it was seen, where one could use the old one."""
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -53,7 +60,8 @@ class Update(NamedTuple):
     @property
     def gained(self) -> tuple[str, ...]:
         """The compute capabilities that the old state did not serve."""
-        return () if self.old_unknown else _lacking(self.new.gpus, self.old.gpus)
+        nothing = self.old_unknown or self.broken
+        return () if nothing else _lacking(self.new.gpus, self.old.gpus)
 
     @property
     def clashes(self) -> tuple[Consumer, ...]:
@@ -85,16 +93,23 @@ def compare(
         return found, package.version if package and not held and not found.release else None
 
     files = known_wheels(matrix)
-    old, new = (each if isinstance(each, Facts) else spelled(each, files) for each in (old, new))
+    old, new = (_as_the_matrix(each, files, matrix) for each in (old, new))
+    loader = isinstance(old, Facts)  # of which a lock says nothing
+    options = PlanOptions(autoload=loader)
     (before, old_unknown), (after, new_unknown) = state(old), state(new)
 
     def on(name: str, host: Facts) -> HostChange:
         return _host_change(
             name,
-            None if old_unknown else _against(old, files, host, matrix),
-            () if new_unknown else _against(new, files, host, matrix),
+            None if old_unknown else _against(old, files, host, options, matrix),
+            () if new_unknown else _against(new, files, host, options, matrix),
         )
 
+    broken: tuple[Why, ...] = ()
+    if isinstance(new, Facts):
+        newest = Driver(version=max(before.driver or "", after.driver or "", key=numbers))
+        anywhere = on("", new._replace(driver=newest, gpus=None))
+        broken = anywhere.after if anywhere.falls_out else ()
     return Update(
         before,
         after,
@@ -102,29 +117,39 @@ def compare(
         old_unknown,
         new_unknown,
         tuple(sorted({*_uncounted(old, base, matrix)} ^ {*_uncounted(new, base, matrix)})),
+        broken,
     )
 
 
-def _host_change(
-    name: str, before: tuple[Reason, ...] | None, after: tuple[Reason, ...]
-) -> HostChange:
+def _as_the_matrix(state: ProjectState, files: KnownWheels, matrix: Matrix) -> ProjectState:
+    """Return `state` with the versions, and the files of releases, as the matrix has them."""
+    if isinstance(state, Facts):
+        return state._replace(packages=without_known_files(state, matrix))
+    return spelled(state, files)
+
+
+def _host_change(name: str, before: tuple[Why, ...] | None, after: tuple[Why, ...]) -> HostChange:
     """Return what the step changes on a machine; `before`: None where nothing is known of it.
 
-    A lock may leave libraries to the machine: what it lacks counts where the old one lacked none.
+    A lock may leave libraries to the machine, and an image loading them to its application: what is
+    lacking counts where it was not lacking before.
     """
-    kept = _without_lacks(before or ())
-    return HostChange(name, kept, after if kept == before else _without_lacks(after))
-
-
-def _without_lacks(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    return tuple(why for why in reasons if why.code != LACKS)
+    lacked = _FROM_ELSEWHERE.intersection(why.code for why in before or ())
+    some = _FROM_ELSEWHERE if before is None else lacked
+    kept, left = (
+        tuple(why for why in reasons if why.code not in some) for reasons in (before or (), after)
+    )
+    return HostChange(name, kept, left)
 
 
 def _against(
-    state: ProjectState, files: KnownWheels, host: Facts, matrix: Matrix
-) -> tuple[Reason, ...]:
+    state: ProjectState, files: KnownWheels, host: Facts, options: PlanOptions, matrix: Matrix
+) -> tuple[Why, ...]:
+    if isinstance(state, Facts):
+        plan = plan_on_machine(state, host, options, matrix)
+        return tuple(row for row in plan.findings if row.severity == "error")
     found = against(_installed(state, host), matrix)
-    if isinstance(state, Facts) or any(why.code == "gpu-build-absent" for why in found):
+    if any(why.code == "gpu-build-absent" for why in found):
         return found
     return tuple(dict.fromkeys((*found, *why_not(state, files, host, PlanOptions(), matrix))))
 
@@ -144,8 +169,7 @@ def _lacking(some: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
 def _installed(state: ProjectState, machine: Facts) -> Facts:
     """Return the facts of a machine on which `state` is installed."""
     if isinstance(state, Facts):
-        sources = machine.sources
-        return state._replace(driver=machine.driver, gpus=machine.gpus, sources=sources)
+        return on_machine(state, machine)
     environment = marker_environment(machine)
     pins = {pin.name: pin.version for pin in state if pin.applies(environment)}
     return machine._replace(

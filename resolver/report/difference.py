@@ -5,14 +5,15 @@ Returns sections and documents, prints nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ..lock.difference import HostChange, Update
+from ..lock.difference import HostChange, Update, Why
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, size
+from ..plan.reasons import Finding
 from ..resolve.serving import Serving
 from .image import serves_row, serving_json
-from .plan_document import SCHEMA, reasons_json
+from .plan_document import SCHEMA
 
 
 def difference_sections(found: Update, texts: Texts) -> tuple[Section, ...]:
@@ -48,6 +49,8 @@ def _state(serving: Serving, unknown: str | None, texts: Texts) -> Row:
 
 def _changes(found: Update, texts: Texts) -> Iterator[Row]:
     old, new = found.old, found.new
+    for why in found.broken:
+        yield Row(text=texts.label("diff-cannot", why=_why(why, texts)), style="red")
     known = found.old_unknown is found.new_unknown is None
     for head, before, after in (
         ("onnxruntime-gpu", found.old_unknown or old.release, found.new_unknown or new.release),
@@ -78,7 +81,7 @@ def _host(host: HostChange, found: Update, texts: Texts) -> Row:
         return Row(host.name, texts.label("diff-works"), style="green")
     label = "diff-falls-out" if host.falls_out else "diff-never"
     label = "diff-cannot" if found.old_unknown else label
-    return Row(host.name, texts.label(label, why=texts.reason(host.after[0])), style="red")
+    return Row(host.name, texts.label(label, why=_why(host.after[0], texts)), style="red")
 
 
 def difference_json(found: Update, old: str, new: str, texts: Texts) -> dict[str, object]:
@@ -92,13 +95,22 @@ def difference_json(found: Update, old: str, new: str, texts: Texts) -> dict[str
         "size": found.new.size - found.old.size,
         "uncounted": [str(row) for row in found.uncounted],
         "clashes": [{"name": str(row.by), "cudnn": row.cudnn} for row in found.clashes],
+        "broken": _reasons(found.broken, texts),
         "hosts": [
             {
                 "name": host.name,
                 "falls_out": host.falls_out,
-                "before": reasons_json(host.before, texts),
-                "after": reasons_json(host.after, texts),
+                "before": _reasons(host.before, texts),
+                "after": _reasons(host.after, texts),
             }
             for host in found.hosts
         ],
     }
+
+
+def _reasons(reasons: Iterable[Why], texts: Texts) -> list[dict[str, str]]:
+    return [{"code": why.code, "text": _why(why, texts)} for why in reasons]
+
+
+def _why(why: Why, texts: Texts) -> str:
+    return texts.summary(why) if isinstance(why, Finding) else texts.reason(why)

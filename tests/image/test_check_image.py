@@ -493,3 +493,11 @@ def test_one_command_for_all_machines(root: Path, tmp_path: Path) -> None:
     for other in (unknown, nameless, ancient):
         [line] = mending(root, *new, *other)
         assert line.startswith(apart)
+
+
+def test_the_python_is_that_of_each_environment(root: Path) -> None:
+    right(root)
+    done = shown(root, "--python", "/opt/venv")
+
+    assert done.returncode == 2
+    assert "cannot be combined: check-image, --python\n" in done.stderr

@@ -12,11 +12,15 @@ from command import run_here
 
 import synthetic
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.lock.difference import Update, compare
 from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.lock.parsed import ParsedPin
+from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.plan.reasons import Reason
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.serving import against
 
 MATRIX = synthetic.matrix()
@@ -328,6 +332,193 @@ def test_a_machine_and_an_image_are_states_too(tmp_path: Path) -> None:
         done = diff(tmp_path, old, new)
         assert "onnxruntime-gpu        1.26.0 → 1.29.0\n" in done.stdout, old
     assert diff(tmp_path, images.make_root(tmp_path / "empty"), new).returncode == 0
+
+
+SITE = "opt/venv/lib/python3.11/site-packages"
+
+
+def layered(folder: Path, *layers: bytes) -> tuple[Path, list[Path]]:
+    """Write the image of a whole set, and what later layers make of it."""
+    import images
+
+    root = images.make_root(folder / "root")
+    images.put_set(images.make_venv_files(root, "opt/venv"))
+    return images.docker_save(folder / "old.tar", [images.layer_of(root)]), [
+        images.docker_save(folder / f"{at}.tar", [images.layer_of(root), layer])
+        for at, layer in enumerate(layers)
+    ]
+
+
+def test_an_image_that_a_layer_broke(tmp_path: Path) -> None:
+    """It said that nothing changes: what is installed there has the same names and versions."""
+    import images
+    from environments import put_onnxruntime
+
+    put_onnxruntime(tmp_path / "cpu" / SITE, "onnxruntime", "1.26.0", None)
+    cudnn = (f"{SITE}/nvidia/cudnn/.wh.lib", b"")
+    layers = images.layer_of(tmp_path / "cpu"), images.tar_of(cudnn)
+    old, [cpu, gutted] = layered(tmp_path, *layers)
+    a100 = host(tmp_path, "a100", "535.104.12", "12.2", "8.0")
+    what = "✗ nvidia-cudnn-cu12 9.10.2.21 is listed as installed, but files of it are gone\n"
+    falling = diff(tmp_path, old, gutted, "--hosts", a100)
+    alone, same = diff(tmp_path, old, gutted), diff(tmp_path, old, old, "--facts", a100)
+    document = json.loads(diff(tmp_path, old, cpu, "--hosts", a100, "--json").stdout)
+    codes = ["cpu-build-installed", "folder-overwritten"]
+
+    assert falling.returncode == 1
+    assert f"  a100  ✗ worked before: {what.removeprefix('✗ ')}" in falling.stdout
+    assert (alone.returncode, "Nothing changes" in alone.stdout) == (0, False)
+    assert what in alone.stdout
+    assert (same.returncode, "\n  a100  ✓ works\n" in same.stdout) == (0, True)
+    assert "\nNothing changes for the GPU\n" in same.stdout
+    assert [row["code"] for row in document["broken"]] == codes
+    [machine] = document["hosts"]
+    assert [row["code"] for row in machine["after"]] == codes
+    assert machine["after"][0]["text"].startswith("onnxruntime 1.26.0 is the CPU build")
+    assert (machine["before"], machine["falls_out"]) == ([], True)
+    assert json.loads(diff(tmp_path, cpu, old, "--json").stdout)["broken"] == []
+
+
+SEEN = ("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
+PINS = tuple(text.replace(" ", "==") for text in SEEN)
+ORDINARY = ("flatbuffers 25.1", "numpy 1.26.4")
+READ = {"python": {"version": "3.11.7", "autoload": True}}
+
+
+def seen(*packages: str, **more: Any) -> Facts:
+    document = synthetic.document(*packages, onnxruntime=BUILD, **more)
+    return from_json(document | READ)
+
+
+BUILD = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8", "intact": True}
+
+
+def test_what_nothing_loads_counts_where_it_was_loaded_before() -> None:
+    """An application may load the libraries by itself; a lock says nothing of the loader."""
+    machine = synthetic.facts(driver="12.2", gpus=("8.0",))
+    bare = seen(*SEEN, *ORDINARY)
+    [loader] = resolve(bare, PlanOptions(), MATRIX).companions
+    whole = seen(*SEEN, *ORDINARY, f"{loader.name} {loader.version}")
+    lost, kept = compared(whole, bare, a=machine), compared(bare, bare, a=machine)
+    locked = compared(pins(*PINS), bare, a=machine)
+
+    assert [why.code for why in lost.hosts[0].after] == ["libraries-not-loaded"]
+    assert lost.hosts[0].falls_out
+    for found in (kept, locked, compared(whole, whole, a=machine)):
+        assert (found.hosts[0].before, found.hosts[0].after) == ((), ())
+
+
+def test_what_an_environment_requires_counts_where_it_was_there_before() -> None:
+    machine = synthetic.facts(driver="12.2", gpus=("8.0",))
+    whole, bare = seen(*SEEN, *ORDINARY), seen(*SEEN)
+
+    assert compared(whole, bare, a=machine).hosts[0].falls_out
+    assert compared(bare, bare, a=machine).hosts[0].after == ()
+
+
+def real(version: str, *without: str) -> Facts:
+    """Return an environment with the real set of a release."""
+    machine = synthetic.facts(driver="13.0", gpus=("8.0",))
+    wish = PlanOptions(onnxruntime=f"=={version}")
+    plan = resolve(machine, wish, load_matrix(torch=False), unlocking=False)
+    found = [f"{row.name} {row.version}" for row in plan.selection if row.name not in without]
+    build = {**BUILD, "version": version, "cuda": f"{plan.cuda}.0"}
+    rest = ("protobuf 6.31", "packaging 25")
+    return from_json(synthetic.document(*found, *ORDINARY, *rest, onnxruntime=build) | READ)
+
+
+def really_compared(old: Facts, new: Facts) -> Update:
+    base = synthetic.facts(driver=None, gpus=None)
+    return compare(old, new, (), base, matrix=load_matrix(torch=False), known=("6.1", "8.0"))
+
+
+def test_gpus_are_not_added_by_what_goes() -> None:
+    """Without cuDNN there is nothing that lacks code for an old GPU, and nothing that runs."""
+    whole, without = real("1.26.0"), real("1.26.0", "nvidia-cudnn-cu12")
+    found = really_compared(whole, without)
+
+    assert (found.old.gpus, found.new.gpus, found.gained) == (("8.0",), ("6.1", "8.0"), ())
+    assert [why.code for why in found.broken] == ["library-missing"]
+    assert really_compared(without, whole).broken == ()
+    assert really_compared(without, without).broken == ()
+    assert really_compared(whole, real("1.26.0", "nvidia-cublas-cu12")).hosts == ()
+
+
+def test_the_driver_that_a_broken_state_is_judged_by_runs_both() -> None:
+    """1.29 needs a newer driver than 1.26."""
+    old, new = real("1.26.0"), real("1.29.0")
+    [broken] = really_compared(old, real("1.29.0", "nvidia-cudnn-cu13")).broken
+    [back] = really_compared(new, real("1.26.0", "nvidia-cudnn-cu12")).broken
+
+    assert really_compared(old, new).broken == really_compared(new, old).broken == ()
+    assert broken.code == back.code == "library-missing"
+    assert really_compared(old, seen()).broken != ()
+
+
+def test_an_image_for_another_processor() -> None:
+    old = seen(*SEEN, *ORDINARY)
+    arm = synthetic.machine(name="aarch64")
+    told, assumed = (
+        compared(old, old, a=machine).hosts[0]
+        for machine in (arm, arm._replace(sources={"platform": ""}))
+    )
+
+    assert [why.code for why in told.after] == ["other-processor"]
+    assert assumed.after == ()
+    assert not told.falls_out
+
+
+def test_of_several_environments_it_is_said_which_is_compared(tmp_path: Path) -> None:
+    import images
+
+    root = images.make_root(tmp_path / "root")
+    for name in ("a", "b", "c"):
+        images.put_set(images.make_venv_files(root, f"opt/{name}"))
+    one = images.make_root(tmp_path / "one")
+    images.put_set(images.make_venv_files(one, "opt/a"))
+    done = diff(tmp_path, root, one)
+
+    assert done.stderr == f"{root}: /opt/a is compared; /opt/b, /opt/c has onnxruntime, too\n"
+
+
+def test_the_python_that_runs_the_locks(tmp_path: Path) -> None:
+    """The machine's own Python is 3.9, for which neither release has a wheel."""
+    old, new = (write_lock(tmp_path, "uv.lock", version) for version in ("1.26.0", "1.29.0"))
+    document = synthetic.document("fastembed 0.9.1", driver="12.2", python="3.9.2")
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    done = [
+        json.loads(diff(tmp_path, old, new, "--hosts", "a.json", *more, "--json").stdout)
+        for more in ((), ("--python", "3.12"))
+    ]
+    wrong = diff(tmp_path, old, new, "--hosts", "a.json", "--python", ".venv")
+
+    assert [row["hosts"][0]["falls_out"] for row in done] == [False, True]
+    assert wrong.returncode == 2
+    assert "`--python` does not take `.venv`" in wrong.stderr
+
+
+def test_the_python_where_no_machine_is_named(tmp_path: Path) -> None:
+    marked = "onnxruntime-gpu==1.26.0 ; python_version == '3.13'\n"
+    (tmp_path / "a.txt").write_text(marked)
+    found = [
+        json.loads(diff(tmp_path, "a.txt", "a.txt", "--python", python, "--json").stdout)
+        for python in ("3.13", "3.12")
+    ]
+
+    assert [row["new"]["serves"]["release"] for row in found] == ["1.26.0", None]
+
+
+def test_machines_are_read_in_any_case_and_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("requests==2.32.0\n")
+    (tmp_path / "b.txt").write_text("onnxruntime-gpu==1.26.0\n")
+    assert diff(tmp_path, "a.txt", "a.txt", "--hosts", "nope").returncode == 7
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        host(tmp_path / folder, "host", "580.65.06", "13.0", "8.0")
+    both = ("--facts", "one/host.json", "--facts", "two/host.json")
+    found = json.loads(diff(tmp_path, "b.txt", "b.txt", *both, "--json").stdout)
+
+    assert [row["name"] for row in found["hosts"]] == ["one/host", "two/host"]
 
 
 def test_pins_of_forks_and_markers() -> None:

@@ -39,10 +39,13 @@ _VERDICTS = {0: "healthy", 1: "fixable", 3: "impossible"}
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Say what the environments in an image can serve, what is wrong there, and what it weighs.
 
-    Exit code as of `--check`, of the worst environment on the worst machine. Raises those of
-    `read_image`, `environments_of`, `read_facts`, `read_machine` and `plan_options_of`.
+    Exit code as of `--check`, of the worst environment on the worst machine. Raises Error
+    `flags-clash` for `--python`, and those of `read_image`, `environments_of`, `read_facts`,
+    `read_machine` and `plan_options_of`.
     """
     del environ
+    if arguments.python is not None:
+        raise Error("flags-clash", flags="check-image, --python")
     path = Path(arguments.argument or "")
     options, machines = plan_options_of(arguments), _machines(arguments)
     if path.is_file() and (read := _reader(path)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...data_files import load_table
 from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, Interpreter
-from ...messages.catalog import Language, load_texts
+from ...messages.catalog import Language, Texts, load_texts
 from .. import console
 from ..flags import CommandLine
 from ..lock_text import NAME, read_included, read_lock_text, tells_of
@@ -25,15 +25,15 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`,
     `read_image` and `environments_of`.
     """
-    del environ
     files = [str(arguments.argument), *arguments.others]
-    states = [_read_state(file) for file in files]
+    hosts = _hosts(arguments, environ)
+    states = [_read_state(file, language) for file in files]
     if not any(states) and not arguments.json:  # most projects
         console.print_result(load_texts(language).label("diff-same"))
         return 0
     from ...report.difference import difference_json, difference_sections
 
-    found = _compared(states[0], states[1], arguments)
+    found = _compared(states[0], states[1], hosts, arguments.python)
     if arguments.json:
         console.print_json(difference_json(found, files[0], files[1], load_texts("en")))
     else:
@@ -41,25 +41,44 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     return int(any(host.falls_out for host in found.hosts))
 
 
-def _compared(old: ProjectState, new: ProjectState, arguments: CommandLine) -> Update:
+def _hosts(arguments: CommandLine, environ: Mapping[str, str]) -> list[tuple[str, Facts]]:
+    """Return the machines that have to run both states, with the Python that `--python` names.
+
+    Raises Error `value-unknown` where that is no version, and as `read_facts` does.
+    """
+    from ...probe.interpreter import is_version
+    from ..described import in_new_environment
+    from ..facts_files import read_machines
+
+    python = arguments.python
+    if python is not None and not is_version(python, environ, Path.cwd()):
+        problem = Error("value-unknown", flag="--python", value=python, choices="3.11, 3.12, …")
+        raise Error("usage", problem=problem)
+    hosts = read_machines([*arguments.hosts, *arguments.facts])
+    if python is None:
+        return hosts
+    return [(name, in_new_environment(host, arguments)) for name, host in hosts]
+
+
+def _compared(
+    old: ProjectState, new: ProjectState, hosts: Sequence[tuple[str, Facts]], python: str | None
+) -> Update:
     from ...facts.gpu_names import known_capabilities
     from ...lock.difference import compare
     from ...matrix.load import load_matrix
     from ..described import PLATFORMS
-    from ..facts_files import read_facts
 
-    hosts = [(Path(file).stem, read_facts(file)) for file in arguments.hosts]
-    python = Interpreter(version=platform.python_version())
-    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, python)
+    here = Interpreter(version=python or platform.python_version())
+    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, here)
     known = known_capabilities(load_table("gpus"), base.platform.machine)
     return compare(old, new, hosts, base, matrix=load_matrix(), known=known)
 
 
-def _read_state(file: str) -> ProjectState:
+def _read_state(file: str, language: Language) -> ProjectState:
     """Return what a file says is installed; nothing where it does not name onnxruntime."""
     path = Path(file)
     if path.is_dir() or path.suffix == ".tar":
-        return _of_image(path)
+        return _of_image(path, load_texts(language))
     text = read_lock_text(file)
     included = read_included(file, text)
     if not tells_of([NAME], text, included):
@@ -75,10 +94,13 @@ def _read_state(file: str) -> ProjectState:
     return pins
 
 
-def _of_image(path: Path) -> ProjectState:
-    """Return the environment of an image that has onnxruntime: of several the first."""
+def _of_image(path: Path, texts: Texts) -> ProjectState:
+    """Return the environment of an image that has onnxruntime: of several the first, and say so."""
     from ...image.archive import read_image
     from ...image.environments import environments_of
 
-    environments = environments_of(read_image(path))
-    return next((one.facts for one in environments if one.facts.onnxruntime), ())
+    found = [one for one in environments_of(read_image(path)) if one.facts.onnxruntime]
+    if others := ", ".join(one.path for one in found[1:]):
+        told = texts.label("diff-first", image=str(path), first=found[0].path, others=others)
+        console.print_notice(told)
+    return next((one.facts for one in found), ())
