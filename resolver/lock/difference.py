@@ -11,14 +11,13 @@ from ..matrix.model import Matrix
 from ..plan.reasons import Consumer, Finding, Named, Reason
 from ..resolve.options import PlanOptions
 from ..resolve.serving import Serving, against, on_machine, plan_on_machine, serving
-from ..resolve.unknown_releases import without_known_files
-from ..versions import major, numbers
+from ..versions import major
 from .against import LACKS, KnownWheels, known_wheels, spelled, why_not
 from .parsed import ParsedPin
 
 ProjectState = Facts | Sequence[ParsedPin]
 """What is installed: as it was seen, or as a lock pins it."""
-Why = Reason | Finding
+WhyNot = Reason | Finding
 """Why a machine cannot use a state: that of a lock by its pins, what was seen by its files, too."""
 _FROM_ELSEWHERE = frozenset({LACKS, "libraries-not-loaded", "requirement-missing"})
 """The codes of what a machine or an application may have beside the state."""
@@ -28,9 +27,9 @@ class HostChange(NamedTuple):
     """A machine that has to run both states."""
 
     name: str
-    before: tuple[Why, ...]
+    before: tuple[WhyNot, ...]
     """Why it cannot use the old state; empty: it can."""
-    after: tuple[Why, ...]
+    after: tuple[WhyNot, ...]
 
     @property
     def falls_out(self) -> bool:
@@ -49,7 +48,7 @@ class Update(NamedTuple):
     new_unknown: str | None = None
     uncounted: tuple[Named, ...] = ()
     """NVIDIA's wheels in one of the states of which the matrix holds nothing."""
-    broken: tuple[Why, ...] = ()
+    broken: tuple[WhyNot, ...] = ()
     """Why no machine can use the new state, as it was seen, where one could use the old one."""
 
     @property
@@ -93,9 +92,8 @@ def compare(
         return found, package.version if package and not held and not found.release else None
 
     files = known_wheels(matrix)
-    old, new = (_as_the_matrix(each, files, matrix) for each in (old, new))
-    loader = isinstance(old, Facts)  # of which a lock says nothing
-    options = PlanOptions(autoload=loader)
+    old, new = (each if isinstance(each, Facts) else spelled(each, files) for each in (old, new))
+    options = PlanOptions(autoload=isinstance(old, Facts))  # a lock says nothing of the loader
     (before, old_unknown), (after, new_unknown) = state(old), state(new)
 
     def on(name: str, host: Facts) -> HostChange:
@@ -105,9 +103,9 @@ def compare(
             () if new_unknown else _against(new, files, host, options, matrix),
         )
 
-    broken: tuple[Why, ...] = ()
+    broken: tuple[WhyNot, ...] = ()
     if isinstance(new, Facts):
-        newest = Driver(version=max(before.driver or "", after.driver or "", key=numbers))
+        newest = Driver(version=max(before.driver or "", after.driver or ""))
         anywhere = on("", new._replace(driver=newest, gpus=None))
         broken = anywhere.after if anywhere.falls_out else ()
     return Update(
@@ -121,14 +119,9 @@ def compare(
     )
 
 
-def _as_the_matrix(state: ProjectState, files: KnownWheels, matrix: Matrix) -> ProjectState:
-    """Return `state` with the versions, and the files of releases, as the matrix has them."""
-    if isinstance(state, Facts):
-        return state._replace(packages=without_known_files(state, matrix))
-    return spelled(state, files)
-
-
-def _host_change(name: str, before: tuple[Why, ...] | None, after: tuple[Why, ...]) -> HostChange:
+def _host_change(
+    name: str, before: tuple[WhyNot, ...] | None, after: tuple[WhyNot, ...]
+) -> HostChange:
     """Return what the step changes on a machine; `before`: None where nothing is known of it.
 
     A lock may leave libraries to the machine, and an image loading them to its application: what is
@@ -144,7 +137,7 @@ def _host_change(name: str, before: tuple[Why, ...] | None, after: tuple[Why, ..
 
 def _against(
     state: ProjectState, files: KnownWheels, host: Facts, options: PlanOptions, matrix: Matrix
-) -> tuple[Why, ...]:
+) -> tuple[WhyNot, ...]:
     if isinstance(state, Facts):
         plan = plan_on_machine(state, host, options, matrix)
         return tuple(row for row in plan.findings if row.severity == "error")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..lock.difference import HostChange, Update, Why
+from ..lock.difference import HostChange, Update, WhyNot
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, size
 from ..plan.reasons import Finding
@@ -108,9 +108,9 @@ def difference_json(found: Update, old: str, new: str, texts: Texts) -> dict[str
     }
 
 
-def _reasons(reasons: Iterable[Why], texts: Texts) -> list[dict[str, str]]:
+def _reasons(reasons: Iterable[WhyNot], texts: Texts) -> list[dict[str, str]]:
     return [{"code": why.code, "text": _why(why, texts)} for why in reasons]
 
 
-def _why(why: Why, texts: Texts) -> str:
+def _why(why: WhyNot, texts: Texts) -> str:
     return texts.summary(why) if isinstance(why, Finding) else texts.reason(why)

@@ -18,7 +18,9 @@ from ortgpu_fix.lock.difference import Update, compare
 from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.lock.parsed import ParsedPin
 from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Reason
+from ortgpu_fix.report.difference import difference_sections
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.serving import against
@@ -402,6 +404,10 @@ def test_what_nothing_loads_counts_where_it_was_loaded_before() -> None:
     lost, kept = compared(whole, bare, a=machine), compared(bare, bare, a=machine)
     locked = compared(pins(*PINS), bare, a=machine)
 
+    told = difference_sections(lost._replace(broken=lost.hosts[0].after), load_texts("en"))
+    red = [row for section in told for row in section.rows if row.style == "red"]
+
+    assert [row.head for row in red] == ["", "a"]
     assert [why.code for why in lost.hosts[0].after] == ["libraries-not-loaded"]
     assert lost.hosts[0].falls_out
     for found in (kept, locked, compared(whole, whole, a=machine)):
@@ -441,7 +447,8 @@ def test_gpus_are_not_added_by_what_goes() -> None:
     assert [why.code for why in found.broken] == ["library-missing"]
     assert really_compared(without, whole).broken == ()
     assert really_compared(without, without).broken == ()
-    assert really_compared(whole, real("1.26.0", "nvidia-cublas-cu12")).hosts == ()
+    unlike = without._replace(driver=None, gpus=())  # whatever the machine it was seen on
+    assert really_compared(whole, unlike).broken == found.broken
 
 
 def test_the_driver_that_a_broken_state_is_judged_by_runs_both() -> None:
@@ -453,6 +460,7 @@ def test_the_driver_that_a_broken_state_is_judged_by_runs_both() -> None:
     assert really_compared(old, new).broken == really_compared(new, old).broken == ()
     assert broken.code == back.code == "library-missing"
     assert really_compared(old, seen()).broken != ()
+    assert really_compared(seen(), old).broken == ()
 
 
 def test_an_image_for_another_processor() -> None:
@@ -470,10 +478,12 @@ def test_an_image_for_another_processor() -> None:
 
 def test_of_several_environments_it_is_said_which_is_compared(tmp_path: Path) -> None:
     import images
+    from environments import put
 
     root = images.make_root(tmp_path / "root")
     for name in ("a", "b", "c"):
         images.put_set(images.make_venv_files(root, f"opt/{name}"))
+    put(images.make_venv_files(root, "opt/0"), "black", "24.1")
     one = images.make_root(tmp_path / "one")
     images.put_set(images.make_venv_files(one, "opt/a"))
     done = diff(tmp_path, root, one)
@@ -506,6 +516,9 @@ def test_the_python_where_no_machine_is_named(tmp_path: Path) -> None:
     ]
 
     assert [row["new"]["serves"]["release"] for row in found] == ["1.26.0", None]
+    (tmp_path / "b.json").write_text(json.dumps(synthetic.document(python="3.13.1")))
+    on_host = json.loads(diff(tmp_path, "a.txt", "a.txt", "--hosts", "b.json", "--json").stdout)
+    assert on_host["new"]["serves"]["release"] == "1.26.0"
 
 
 def test_machines_are_read_in_any_case_and_told_apart(tmp_path: Path) -> None:
