@@ -13,6 +13,7 @@ from command import run_here
 import synthetic
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.facts.driver import COMPAT
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.lock.difference import Update, compare
 from ortgpu_fix.lock.parse import read_lock
@@ -23,7 +24,7 @@ from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.report.difference import difference_sections
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.serving import against
+from ortgpu_fix.resolve.serving import against, plan_on_machine
 
 MATRIX = synthetic.matrix()
 KNOWN = ("7.0", "7.5", "9.0", "12.0")
@@ -412,6 +413,13 @@ def test_what_nothing_loads_counts_where_it_was_loaded_before() -> None:
     assert lost.hosts[0].falls_out
     for found in (kept, locked, compared(whole, whole, a=machine)):
         assert (found.hosts[0].before, found.hosts[0].after) == ((), ())
+
+
+def test_what_is_said_of_a_driver_is_that_of_the_machine() -> None:
+    machine = synthetic.facts(driver="12.2", gpus=("8.0",))._replace(sources={COMPAT: "/c/libcuda"})
+    plan = plan_on_machine(seen(*SEEN, *ORDINARY), machine, PlanOptions(), MATRIX)
+
+    assert "forward-compatibility" in [row.code for row in plan.findings]
 
 
 def test_what_an_environment_requires_counts_where_it_was_there_before() -> None:

@@ -156,7 +156,7 @@ def test_machines_that_are_left_out_are_named() -> None:
     said = words("rest")
 
     assert said.startswith("Group cuda12, machines: 1. onnxruntime-gpu 1.26.0, CUDA 12\n")
-    assert "Without a GPU\n  ci\n  `--with-cpu` gives them" in said
+    assert "Without a GPU, or without a driver for it\n  ci\n  `--with-cpu` gives them" in said
     assert "Nothing works on\n  ancient  it is built for CUDA 11" in said
     assert said.endswith("machines without one: 2")
     found = document("rest")
@@ -175,7 +175,11 @@ def test_the_cpu_build_is_a_group_of_its_own() -> None:
 
 
 def test_a_fleet_of_which_nothing_is_possible() -> None:
-    assert words("nothing") == "Without a GPU\n  ci\n\n" + words("nothing").rpartition("\n")[2]
+    assert (
+        words("nothing")
+        == "Without a GPU, or without a driver for it\n  ci\n\n"
+        + words("nothing").rpartition("\n")[2]
+    )
     assert document("nothing")["verdict"] == "impossible"
 
 

@@ -87,8 +87,8 @@ def _mending(
     """
     line, [(_, plan), *_] = arguments._replace(python=one.environment.path), one.plans
     if len(machines) > 1 or machines[0][1].platform.system == "windows":
-        rows = zip(machines, one.plans, strict=True)
-        able = [facts for (_, facts), (_, each) in rows if each.verdict != "impossible"]
+        plans = dict(one.plans)
+        able = [facts for name, facts in machines if plans[name].verdict != "impossible"]
         drivers = [str(facts.driver and facts.driver.version) for facts in able]
         gpus = {str(gpu.compute_capability) for facts in able for gpu in facts.gpus or [Gpu()]}
         driver, gpu = min(drivers, key=numbers), ",".join(sorted(gpus, key=numbers))
