@@ -420,6 +420,7 @@ def test_what_is_said_of_a_driver_is_that_of_the_machine() -> None:
     plan = plan_on_machine(seen(*SEEN, *ORDINARY), machine, PlanOptions(), MATRIX)
 
     assert "forward-compatibility" in [row.code for row in plan.findings]
+    assert plan.unlock == ()
 
 
 def test_what_an_environment_requires_counts_where_it_was_there_before() -> None:
