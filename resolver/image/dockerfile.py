@@ -14,7 +14,7 @@ from typing import NamedTuple
 _ESCAPE = re.compile(r"\s*#\s*escape\s*=\s*`", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
-_FROM = re.compile(r"(?:--\S+\s+)*(\S+)(?:\s+as\s+(\S+))?", re.IGNORECASE)
+_FROM = re.compile(r"(?:--platform=(\S+)\s+|--\S+\s+)*(\S+)(?:\s+as\s+(\S+))?", re.IGNORECASE)
 _COPIED = re.compile(r"--from=(\S+)")
 
 
@@ -37,6 +37,8 @@ class Stage(NamedTuple):
     name: str
     """Empty: it has none."""
     instructions: tuple[Instruction, ...]
+    platform: str = ""
+    """`linux/arm64`; empty: that of whoever builds it."""
 
 
 def read_dockerfile(text: str) -> tuple[Stage, ...]:
@@ -46,7 +48,8 @@ def read_dockerfile(text: str) -> tuple[Stage, ...]:
     for row in _instructions(text):
         said = row.text if row.word == "RUN" else _filled(row.text, values)
         if row.word == "FROM" and (match := _FROM.match(said)):
-            stages.append(Stage(row.line, match[1], (match[2] or "").lower(), ()))
+            platform, base, name = match.groups("")
+            stages.append(Stage(row.line, base, name.lower(), (), platform))
         elif stages:
             kept = (*stages[-1].instructions, row._replace(text=said))
             stages[-1] = stages[-1]._replace(instructions=kept)

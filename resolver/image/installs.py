@@ -5,31 +5,52 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..versions import requirement
 from .dockerfile import Instruction
 
-_PIP = re.compile(r"(?:\S*/)?pip3?(?:\.\d+)?")
-_LIST = re.compile(r"(?:-r|--requirements?)(?:=|$)")
-_OTHER = re.compile(
-    r"(?:\S*/)?(?:uv (?:sync|add)|poetry (?:install|add)|pdm (?:install|sync|add)|pixi install"
-    r"|pipenv (?:install|sync)|(?:conda|mamba|micromamba) (?:install|create|env)) ?"
+_PROGRAM = re.compile(
+    r"(?:[^-]\S*/|/)?(?:(pip)3?(?:\.\d+)?|(uv|poetry|pdm|pixi|pipenv|conda|mamba|micromamba"
+    r"|apt|apt-get|dnf|microdnf|yum|apk))"
 )
+_OTHER = re.compile(
+    r"uv (?:sync|add)|poetry (?:install|add)|pdm (?:install|sync|add)|pixi install"
+    r"|pipenv (?:install|sync)|(?:conda|mamba|micromamba) (?:install|create|env)"
+)
+_SYSTEM = re.compile(r"(?:apt|apt-get|dnf|microdnf|yum) install|apk add")
+_CUDA = re.compile(r"(?:lib)?cu(?:dnn|blas)|cuda-")
+_LIST = re.compile(r"(?:-r|--requirements?)(?:=|$)")
+_INDEX = re.compile(r"(?:-i|--(?:extra-|default-)?index(?:-url)?)(?:=|$)")
+_LIKE_PYPI = re.compile(
+    r"\$|(?!.*(?:onnxruntime|/ort-|jetson)).*(?:pypi|download\.pytorch)", re.IGNORECASE
+)
+"""Mirrors, torch's index, and what a variable names. Microsoft's feeds have builds of their own:
+https://onnxruntime.ai/docs/install/."""
 _TAKES_VALUE = frozenset(
     {
-        *("-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f", "--find-links"),
+        *("-c", "--constraint", "-f", "--find-links", "-o", "--project", "--directory"),
         *("-t", "--target", "--prefix", "--root", "--python", "-p", "--python-version"),
         *("--platform", "--no-binary", "--only-binary", "--timeout", "--retries"),
-        *("--trusted-host", "--cache-dir", "--index", "--default-index", "--torch-backend"),
+        *("--trusted-host", "--cache-dir", "--root-user-action", "--torch-backend"),
         *("--progress-bar", "--python-platform", "--link-mode", "--no-build-isolation-package"),
     }
 )
-_SEPARATORS = frozenset(";|&()")
+_SHELL = re.compile(r"(?:\S*/)?(?:(?:ba|da|z|a)?sh|su)")
+_SCRIPT = re.compile(r"-[a-z]*c")
+_FLAGS = re.compile(r"\A(?:--\S+\s+)+")
+_TOKEN = re.compile(
+    r"""\s+|(?P<comment>\#[^\n]*)|(?P<separator>[;|&()]+)"""
+    r"""|(?P<word>(?:\$\([^()'"]*\)|'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;|&()'"\\])+)|(?P<rest>.+)""",
+    re.DOTALL,
+)
+_Command = list[tuple[int, str]]
+"""The words, with their lines."""
 
 
 class PipInstall(NamedTuple):
@@ -37,6 +58,12 @@ class PipInstall(NamedTuple):
 
     line: int
     wanted: Requirement
+    depends: bool = False
+    """On a condition of the shell."""
+    foreign: bool = False
+    """From an index that has builds of its own."""
+    gutted: int | None = None
+    """The line that removed the other build, and with it the files that both share."""
 
 
 class Installs(NamedTuple):
@@ -45,7 +72,7 @@ class Installs(NamedTuple):
     packages: dict[str, PipInstall]
     """By canonical name, in their order; what was removed again is not there."""
     elsewhere: tuple[tuple[int, str], ...]
-    """Lines that install what only a file or the index names, with those words."""
+    """Lines that install what only a file, the index or the shell names, with those words."""
 
 
 def installs_of(instructions: Iterable[Instruction]) -> Installs:
@@ -53,29 +80,73 @@ def installs_of(instructions: Iterable[Instruction]) -> Installs:
     packages: dict[str, PipInstall] = {}
     elsewhere: list[tuple[int, str]] = []
     for row in instructions:
+        condition: _Command = []
         for command in _commands(row) if row.word == "RUN" else ():
-            words = [word for _, word in command]
-            if other := _OTHER.match(" ".join(words[:2]) + " "):
-                elsewhere.append((command[0][0], other[0].strip()))
-            at = next((at for at, word in enumerate(words) if _PIP.fullmatch(word)), len(words))
-            action = words[at + 1 : at + 2]
-            if action == ["uninstall"]:
-                for word in words[at + 2 :]:
-                    packages.pop(canonicalize_name(word), None)
-            elif action in (["install"], ["sync"]):
-                for line, given in _given(command[at + 2 :], files=action == ["sync"]):
-                    if isinstance(given, str):
-                        elsewhere.append((line, given))
-                    else:
-                        name = canonicalize_name(given.name)
-                        packages.pop(name, None)
-                        packages[name] = PipInstall(line, given)
-    return Installs(packages, tuple(elsewhere))
+            if isinstance(command, tuple):
+                elsewhere.append(command)
+                continue
+            line, first = command[0]
+            condition = command if first in {"if", "case"} else condition
+            condition = [] if first in {"fi", "esac"} else condition
+            on = condition or (command if first == "||" else [])
+            for said, given in _actions(command):
+                if said == "pip uninstall":
+                    _remove(given, packages, sure=not on)
+                elif said in {"pip install", "pip sync"}:
+                    _add(given, packages, elsewhere, files=said == "pip sync", depends=bool(on))
+                elif _OTHER.fullmatch(said):
+                    elsewhere.append((line, said))
+                elif _SYSTEM.fullmatch(said) and (cuda := [*filter(_CUDA.match, _words(given))]):
+                    elsewhere.append((line, " ".join([said, *cuda])))
+                else:
+                    continue
+                elsewhere += [(on[0][0], " ".join(_words(on)))] if on else []
+    return Installs(packages, tuple(dict.fromkeys(elsewhere)))
 
 
-def _given(
-    words: Sequence[tuple[int, str]], *, files: bool
-) -> Iterator[tuple[int, str | Requirement]]:
+def _words(command: _Command) -> list[str]:
+    return [word for _, word in command]
+
+
+def _actions(command: _Command) -> Iterator[tuple[str, _Command]]:
+    """Yield each program with its action, `uv sync`, and the words after that."""
+    for at, (_, word) in enumerate(command):
+        if match := _PROGRAM.fullmatch(word):
+            begin = at + 1
+            while begin < len(command) and command[begin][1].startswith(("-", "$")):
+                begin += 2 if command[begin][1] in _TAKES_VALUE else 1
+            for _, action in command[begin : begin + 1]:
+                yield f"{match[1] or match[2]} {action}", command[begin + 1 :]
+
+
+def _remove(words: _Command, packages: dict[str, PipInstall], *, sure: bool) -> None:
+    for line, word in words:
+        name = canonicalize_name(word)
+        gone, gpu = packages.pop(name, None), packages.get(GPU_BUILD)
+        if gone and gpu and name == CPU_BUILD and sure:
+            packages[GPU_BUILD] = gpu._replace(gutted=line)
+
+
+def _add(
+    words: _Command,
+    packages: dict[str, PipInstall],
+    elsewhere: list[tuple[int, str]],
+    *,
+    files: bool,
+    depends: bool,
+) -> None:
+    rows = [*_given(words, files=files)]
+    others = [(line, given) for line, given in rows if isinstance(given, str)]
+    foreign = any(said.startswith("--index-url") for _, said in others)
+    elsewhere += others
+    for line, given in rows:
+        if isinstance(given, Requirement):
+            name = canonicalize_name(given.name)
+            packages.pop(name, None)
+            packages[name] = PipInstall(line, given, depends, foreign)
+
+
+def _given(words: _Command, *, files: bool) -> Iterator[tuple[int, str | Requirement]]:
     """Yield what pip is given to install: requirements, and the words that name other things.
 
     `files`: all that is given is the name of a file.
@@ -85,6 +156,10 @@ def _given(
         if match := _LIST.match(word):
             named = word[match.end() :] or next(waiting, (line, ""))[1]
             yield line, f"-r {named}"
+        elif match := _INDEX.match(word):
+            named = word[match.end() :] or next(waiting, (line, ""))[1]
+            if not _LIKE_PYPI.match(named):
+                yield line, f"--index-url {named}"
         elif word in _TAKES_VALUE:
             next(waiting, None)
         elif word in {"-e", "--editable"}:
@@ -94,28 +169,39 @@ def _given(
             yield line, word if wanted is None or wanted.url else wanted
 
 
-def _commands(row: Instruction) -> Iterator[list[tuple[int, str]]]:
-    """Yield the commands of a RUN, each a list of words with their lines."""
+def _commands(row: Instruction) -> Iterator[_Command | tuple[int, str]]:
+    """Yield the commands of a RUN, and with its line what cannot be read."""
+    text = _FLAGS.sub("", row.text)
+    line = row.line + row.text.count("\n") - text.count("\n")
     try:
-        listed = json.loads(row.text)
+        listed = json.loads(text)
     except (ValueError, RecursionError):
-        yield from _shell(row)
+        yield from _shell(text, line)
     else:
         if isinstance(listed, list) and listed:
-            yield [(row.line, str(word)) for word in listed]
+            yield from _inside([(line, str(word)) for word in listed])
 
 
-def _shell(row: Instruction) -> Iterator[list[tuple[int, str]]]:
-    reader = shlex.shlex(row.text, posix=True, punctuation_chars="".join(_SEPARATORS))
-    reader.whitespace_split, reader.commenters = True, ""
-    command: list[tuple[int, str]] = []
-    try:
-        for word in reader:
-            if {*word} <= _SEPARATORS:
-                yield from [command] if command else []
-                command = []
-            else:
-                command.append((row.line + reader.lineno - 1, word))
-    except ValueError:  # a quote that does not end
-        return
-    yield from [command] if command else []
+def _inside(command: _Command) -> Iterator[_Command | tuple[int, str]]:
+    """Yield a command, or those of the script that it gives to a shell."""
+    shell = next((at for at, row in enumerate(command) if _SHELL.fullmatch(row[1])), len(command))
+    options = [at for at in range(shell, len(command) - 1) if _SCRIPT.fullmatch(command[at][1])]
+    if options:
+        line, script = command[options[0] + 1]
+        yield from _shell(script, line)
+    elif command:
+        yield command
+
+
+def _shell(text: str, line: int) -> Iterator[_Command | tuple[int, str]]:
+    command: _Command = []
+    for token in _TOKEN.finditer(text):
+        if token["word"]:
+            command.append((line, " ".join(shlex.split(token[0]))))
+        elif token["rest"]:  # a quote that does not end
+            yield line, token[0].partition("\n")[0]
+        elif token["comment"] or token["separator"]:
+            yield from _inside(command)
+            command = [(line, "||")] if token[0] == "||" else []
+        line += token[0].count("\n")
+    yield from _inside(command)

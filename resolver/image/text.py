@@ -10,22 +10,25 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from packaging.version import Version
+
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
+from ..facts.wheel_tags import abi
 from ..matrix.model import Build, Matrix
-from ..plan.reasons import Finding, Reason, Severity, finding
+from ..plan.reasons import Finding, Reason, Severity, finding, words
+from ..resolve.candidate import without_wheels
+from ..resolve.dependencies import wheel_for
+from ..resolve.options import PlanOptions
+from ..resolve.rules import check_platform, check_python
 from ..resolve.serving import Serving, against, serving
+from ..resolve.situation import situation
 from ..versions import allows, major, newest_first
+from .base_image import NVIDIA, WITHOUT_CUDA, platform_on, python_on
 from .compose import Service
 from .dockerfile import Instruction, Stage, assigned, based_on, taken_from
 from .installs import Installs, PipInstall, installs_of
 from .judged import CAPABILITIES, has_compute
 
-_NVIDIA_BASE = re.compile(
-    r"(?:^|/)cuda:(\d+\.\d+)(?:\.\d+)*(?:-(cudnn)(\d*))?-(base|runtime|devel)"
-)
-"""https://hub.docker.com/r/nvidia/cuda: later names tell no major of cuDNN, which is 9 then."""
-_PLAIN_BASE = re.compile(r"(?:^|/)(?:python|debian|ubuntu|buildpack-deps)(?::|$)")
-"""Without CUDA."""
 _BRINGS_CUDA = re.compile(r"nvidia-(cudnn|cublas|cuda-runtime)")
 _EXTRAS = frozenset({"cuda", "cudnn"})
 """Of onnxruntime-gpu: NVIDIA's wheels."""
@@ -71,20 +74,31 @@ def judge_dockerfile(
     """
     kept = taken_from(stages)
     installs = installs_of(row for stage in kept for row in stage.instructions)
-    gpu = installs.packages.get(GPU_BUILD)
-    build = _build(gpu, matrix) if gpu else None
+    gpu, elsewhere = installs.packages.get(GPU_BUILD), installs.elsewhere
+    build = None
+    if gpu:
+        chain = based_on([stage for stage in stages if stage.line < gpu.line])
+        python = python_on(chain)
+        bare = bare._replace(platform=platform_on(chain[0], bare.platform))
+        build = None if gpu.foreign or gpu.gutted else _build(gpu, bare, python, matrix)
+        version = python or (_python_of(build) if build else bare.python.version)
+        bare = bare._replace(python=bare.python._replace(version=version))
+        elsewhere = elsewhere if build or gpu.gutted else (*elsewhere, (gpu.line, str(gpu.wanted)))
     told = [*_of_builds(installs, build, bare, matrix), *_of_variables(based_on(stages))]
-    if stages and gpu and build:
+    image = bare._replace(packages=tuple(_packages(installs, build)) if build else ())
+    unfit: tuple[Reason, ...] = ()
+    if gpu and build:
         told += _of_base(based_on(stages)[0], installs, gpu, build)
-    packages = tuple(_packages(installs, build)) if build else ()
+        unfit = _unfit(build, image, matrix)
+        told += _of_wheels(gpu, build, unfit)
     return JudgedText(
         told=tuple(sorted(told, key=lambda row: row.line)),
-        serving=serving(bare._replace(packages=packages), matrix, known) if build else None,
+        serving=serving(image, matrix, known) if build else None,
         hosts=tuple(
-            (name, against(_on(facts, bare._replace(packages=packages)), matrix))
+            (name, unfit or against(_on(facts, image), matrix))
             for name, facts in (machines if build else ())
         ),
-        elsewhere=installs.elsewhere,
+        elsewhere=tuple(sorted(elsewhere, key=lambda row: row[0])),
     )
 
 
@@ -93,14 +107,35 @@ def _on(machine: Facts, image: Facts) -> Facts:
     return image._replace(driver=machine.driver, gpus=machine.gpus, sources=machine.sources)
 
 
-def _build(gpu: PipInstall, matrix: Matrix) -> Build | None:
-    """Return the newest build that a requirement allows; None: the matrix has none."""
+def _build(gpu: PipInstall, image: Facts, python: str | None, matrix: Matrix) -> Build | None:
+    """Return the newest build that a requirement allows, best with a wheel for the Python there.
+
+    None: the matrix has none.
+    """
     fitting = (
         row
         for row in matrix.builds
-        if row.platform == "linux_x86_64" and allows(gpu.wanted.specifier, row.version)
+        if row.platform.startswith("linux") and allows(gpu.wanted.specifier, row.version)
     )
-    return max(fitting, key=lambda row: newest_first(row.version), default=None)
+
+    def best(row: Build) -> tuple[bool, bool, Version]:
+        fits = python is None or wheel_for(row, abi(python, free_threaded=False)) is not None
+        return row.platform == image.platform.key, fits, newest_first(row.version)
+
+    return max(fitting, key=best, default=None)
+
+
+def _python_of(build: Build) -> str:
+    """Return the newest Python that a build has a wheel for: `3.14`."""
+    newest = max(int(wheel.python.strip("cpmt")[1:]) for wheel in build.wheels)
+    return f"3.{newest}"
+
+
+def _unfit(build: Build, image: Facts, matrix: Matrix) -> tuple[Reason, ...]:
+    """Return why the image's pip finds no wheel of a build."""
+    here = situation(image, PlanOptions(), matrix)
+    rules = (check_platform, check_python)
+    return tuple(why for rule in rules for why in rule(without_wheels(build, here), here))
 
 
 def _packages(installs: Installs, build: Build) -> Iterator[Package]:
@@ -117,11 +152,15 @@ def _of_builds(
     installs: Installs, build: Build | None, bare: Facts, matrix: Matrix
 ) -> Iterator[TextFinding]:
     gpu, cpu = installs.packages.get(GPU_BUILD), installs.packages.get(CPU_BUILD)
-    if gpu and cpu:
+    unsure = any(row and row.depends for row in (gpu, cpu))
+    if gpu and cpu and not unsure:
         row = finding("text-both-builds", "error", gpu=str(gpu.line), cpu=str(cpu.line))
         yield TextFinding(max(gpu.line, cpu.line), row)
-    elif cpu:
+    elif cpu and not unsure:
         yield TextFinding(cpu.line, finding("text-cpu-build", "error"))
+    if gpu and gpu.gutted:
+        row = finding("folder-gutted", "error", distribution=GPU_BUILD)
+        yield TextFinding(gpu.gutted, row)
     if gpu and build and "==" not in str(gpu.wanted.specifier):
         needs = serving(bare._replace(packages=(Package(GPU_BUILD, build.version),)), matrix, ())
         row = finding(
@@ -131,6 +170,14 @@ def _of_builds(
             cuda=major(build.cuda),
             driver=needs.driver or "?",
         )
+        yield TextFinding(gpu.line, row)
+
+
+def _of_wheels(gpu: PipInstall, build: Build, unfit: Iterable[Reason]) -> Iterator[TextFinding]:
+    severity: Severity = "warning" if gpu.depends else "error"
+    for why in unfit:
+        place = words(why.values[0][1])
+        row = finding("text-no-wheel", severity, release=build.version, place=place)
         yield TextFinding(gpu.line, row)
 
 
@@ -158,7 +205,7 @@ def _of_base(
     sure = not installs.elsewhere and "torch" not in installs.packages
     severity: Severity = "error" if sure else "warning"
     needed = {"base": base.base, "release": build.version, "cuda": major(build.cuda)}
-    match = _NVIDIA_BASE.search(base.base)
+    match = NVIDIA.search(base.base)
     if match and brought:
         yield TextFinding(base.line, finding("text-cuda-unused", "warning", base=base.base))
     elif match and major(match[1]) != major(build.cuda):
@@ -170,7 +217,7 @@ def _of_base(
     elif match and match[3] not in {"", build.cudnn}:
         row = finding("text-cudnn-other", severity, found=match[3], cudnn=build.cudnn, **needed)
         yield TextFinding(base.line, row)
-    elif _PLAIN_BASE.search(base.base) and not brought and sure:
+    elif WITHOUT_CUDA.search(base.base) and not brought and sure:
         yield TextFinding(gpu.line, finding("text-cuda-missing", severity, **needed))
 
 

@@ -35,6 +35,10 @@ def found(document: dict[str, Any]) -> list[tuple[int, str, str]]:
     return [(row["line"], row["code"], row["severity"]) for row in document["findings"]]
 
 
+def from_image(document: dict[str, Any]) -> list[tuple[int, str]]:
+    return [(row["line"], row["what"]) for row in document["from_image"]]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -91,6 +95,39 @@ def found(document: dict[str, Any]) -> list[tuple[int, str, str]]:
             [],
         ),
         (f"{PLAIN}ENV NVIDIA_DRIVER_CAPABILITIES='all\n", []),
+        (
+            (
+                f"FROM {RUNTIME}\n{PIP} onnxruntime==1.22.0 onnxruntime-gpu==1.22.0 && \\\n"
+                "    pip uninstall -y onnxruntime\n"
+            ),
+            [(3, "folder-gutted", "error")],
+        ),
+        (
+            (
+                f"FROM {RUNTIME}\n{PIP} onnxruntime onnxruntime-gpu==1.22.0\n"
+                "RUN pip uninstall -y onnxruntime onnxruntime-gpu\n"
+                f"{PIP} onnxruntime-gpu==1.22.0\n"
+            ),
+            [],
+        ),
+        (
+            (
+                f"FROM {RUNTIME}\n{PIP} onnxruntime-gpu==1.22.0\n"
+                "RUN pip uninstall -y onnxruntime numpy\n"
+            ),
+            [],
+        ),
+        (
+            f"FROM {RUNTIME}\n{PIP} numpy onnxruntime-gpu==1.22.0 && pip uninstall -y numpy\n",
+            [],
+        ),
+        (
+            (
+                f"FROM {RUNTIME}\n{PIP} onnxruntime onnxruntime-gpu==1.22.0\n"
+                "RUN if true; then pip uninstall -y onnxruntime; fi\n"
+            ),
+            [],
+        ),
     ],
 )
 def test_what_a_dockerfile_tells(
@@ -107,8 +144,9 @@ def test_a_release_that_is_not_pinned_is_the_newest(tmp_path: Path) -> None:
     assert "may take 1.26.0, for CUDA 12, which needs driver 525.60.13 or newer" in said
     assert document["serves"]["release"] == "1.26.0"
     assert document["serves"]["driver"] == "525.60.13"
-    nothing = told(tmp_path, f"{PLAIN}{PIP} onnxruntime-gpu==99\n")
+    nothing = told(tmp_path, f"{PLAIN}RUN uv sync\n{PIP} onnxruntime-gpu==99 -r a.txt\n")
     assert (nothing["serves"], nothing["findings"]) == (None, [])
+    assert from_image(nothing) == [(2, "uv sync"), (3, "-r a.txt"), (3, "onnxruntime-gpu==99")]
 
 
 def test_for_the_machines_that_run_it(tmp_path: Path) -> None:
@@ -133,7 +171,7 @@ RUN conda install -y onnxruntime && uv pip sync lock.txt
 """
     document = told(tmp_path, text)
 
-    assert [(row["line"], row["what"]) for row in document["from_image"]] == [
+    assert from_image(document) == [
         (4, "-r requirements.txt"),
         (5, "-e ."),
         (5, "-r more.txt"),
@@ -145,6 +183,197 @@ RUN conda install -y onnxruntime && uv pip sync lock.txt
         (8, "lock.txt"),
     ]
     assert document["verdict"] == "healthy"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pip --python /opt/venv install {}",
+        "pip --no-cache-dir --timeout 9 $FLAGS install {}",
+        "/opt/venv/bin/python -m pip3.11 --no-cache-dir install {}",
+        "uv --project /app pip install {}",
+        "uv -o a.txt --directory /app pip install {}",
+        "pip install --root-user-action ignore {}",
+        "--mount=type=cache,target=/root/.cache/pip \\\n  --network=none pip install {}",
+        '--mount=type=cache,target=/x ["pip", "install", "{}"]',
+        'bash -lc "pip install {}"',
+        "su app -c 'echo a && pip install {}'",
+        '["/bin/sh", "-e", "-c", "pip install {}"]',
+        "pip install {}  # don't change",
+        "<<EOF\n# don't; never\npip install {}  # it's\nEOF",
+        'echo "it\'s \\" done" it\\\'s; pip install {}',
+        "A=1 B='2 3' pip install {}",
+        "git clone -c x y; (pip install {})",
+        "pip install $(cat a.txt) {}",
+        "pip install -i https://pypi.tuna.tsinghua.edu.cn/simple {}",
+        "pip install --extra-index-url=https://download.pytorch.org/whl/cu126 {}",
+        "pip install --index-url $MIRROR {}",
+        "pip install {} || true",
+        "if true; then true; fi; pip install {}",
+        "case $A in b) true;; esac; pip install {}",
+    ],
+)
+def test_how_pip_is_called(tmp_path: Path, command: str) -> None:
+    text = f"{PLAIN}RUN {command.format('onnxruntime-gpu==1.26.0')}\n"
+    document = told(tmp_path, text)
+
+    assert document["serves"]["release"] == "1.26.0"
+    unsure = ["$(cat a.txt)"] if "$(" in command else []
+    assert [row["what"] for row in document["from_image"]] == unsure
+    assert [row["code"] for row in document["findings"]] == (
+        [] if unsure else ["text-cuda-missing"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        ("--mount=type=cache,target=/root/.cache/uv uv sync", "uv sync"),
+        ("A=false poetry install", "poetry install"),
+        ("cd /app && /opt/poetry/bin/poetry --no-ansi -n install", "poetry install"),
+        ("sh -c 'pdm sync'", "pdm sync"),
+        ("pixi install", "pixi install"),
+        ("pipenv sync", "pipenv sync"),
+        ("micromamba create -f a.yml", "micromamba create"),
+        ("apt-get -o a install -y curl libcudnn9-cuda-12", "apt-get install libcudnn9-cuda-12"),
+        ("dnf install -y cuda-cudart-12-6 cudnn9", "dnf install cuda-cudart-12-6 cudnn9"),
+        ("apk add libcublas", "apk add libcublas"),
+        ("echo a 'b\nc", "'b"),
+        ('["sh", "-c", "a\\\\"]', "\\"),
+        ("if [ $A ]; then pip install a; else pip install b; fi", "if [ $A ]"),
+        ("case $A in b) pip install c;; esac", "case $A in b"),
+        ("pip install a || pip install b", "|| pip install b"),
+        ("pip install -i https://me.example/ a", "--index-url https://me.example/"),
+        (
+            "pip install --index=https://x/ort-cuda-13/pypi a",
+            "--index-url https://x/ort-cuda-13/pypi",
+        ),
+        ("apt-get install -y curl", None),
+        ("conda run libcudnn", None),
+        ("if true; then echo; fi", None),
+    ],
+)
+def test_what_makes_the_rest_unsure(tmp_path: Path, command: str, what: str | None) -> None:
+    text = f"FROM nvidia/cuda:12.8.1-runtime-x\nRUN {command}\n{PIP} onnxruntime-gpu==1.26.0\n"
+    document = told(tmp_path, text)
+
+    assert from_image(document) == ([(2, what)] if what else [])
+    assert found(document) == [(1, "text-cudnn-missing", "warning" if what else "error")]
+
+
+FEED = "https://aiinfra.pkgs.visualstudio.com/PublicProjects/_packaging/onnxruntime-cuda-11/pypi/"
+
+
+def test_a_build_of_another_index_is_not_known(tmp_path: Path) -> None:
+    text = (
+        "FROM nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04\n"
+        f"{PIP} onnxruntime-gpu==1.19.2 --index-url {FEED}\n"
+    )
+    document = told(tmp_path, text, "--driver", "470.57.02", "--gpu", "8.0")
+
+    assert (document["findings"], document["machines"], document["serves"]) == ([], [], None)
+    assert from_image(document) == [(2, f"--index-url {FEED}"), (2, "onnxruntime-gpu==1.19.2")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "if [ $A ]; then pip install onnxruntime-gpu==1.26.0; else pip install onnxruntime; fi",
+        "pip install onnxruntime-gpu==1.26.0 || pip install onnxruntime",
+        "if [ $A ]; then pip install onnxruntime; else pip install -r gpu.txt; fi",
+    ],
+)
+def test_a_build_that_the_shell_chooses_is_not_wrong(tmp_path: Path, command: str) -> None:
+    assert found(told(tmp_path, f"FROM {RUNTIME}\nRUN {command}\n")) == []
+
+
+def test_files_that_went_with_the_other_build_serve_nobody(tmp_path: Path) -> None:
+    text = f"FROM {RUNTIME}\n{PIP} onnxruntime onnxruntime-gpu==1.22.0\n"
+    text += "RUN pip uninstall -y onnxruntime\n"
+    document = told(tmp_path, text, "--driver", "580.65.06", "--gpu", "8.0")
+
+    assert (document["serves"], document["machines"], document["from_image"]) == (None, [], [])
+    again = told(tmp_path, f"{text}{PIP} --force-reinstall onnxruntime-gpu==1.22.0\n")
+    assert again["findings"] == []
+
+
+UBUNTU = "FROM nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04\nRUN apt-get install -y python3-pip\n"
+
+
+@pytest.mark.parametrize(
+    ("base", "release"),
+    [
+        ("FROM python:3.10-slim\n", "1.23.2"),
+        ("FROM python:3.8\n", "1.19.2"),
+        ("FROM ghcr.io/astral-sh/uv:python3.10-bookworm-slim\n", "1.23.2"),
+        ("FROM python:3.10 AS a\nFROM a\n", "1.23.2"),
+        (UBUNTU, "1.23.2"),
+        ("FROM ubuntu:focal\nRUN apt-get install -y python3\n", "1.19.2"),
+        ("FROM ubuntu:24.04\nRUN apt-get install -y python3\n", "1.31.1"),
+        ("FROM debian:11\nRUN apt-get install -y python3\n", "1.19.2"),
+        ("FROM debian:bookworm\nRUN apt-get install -y python3\n", "1.31.1"),
+        ("FROM debian:trixie\nRUN apt-get install -y python3\n", "1.31.1"),
+        (f"{UBUNTU}RUN apt-get install -y python3.11\n", "1.31.1"),
+        (f"{UBUNTU}RUN uv venv -p 3.11\n", "1.31.1"),
+        (f"{UBUNTU}RUN uv venv\n", "1.31.1"),
+        (f"{UBUNTU}RUN bash Miniconda3.sh\n", "1.31.1"),
+        (f"{UBUNTU}RUN apt-get install -y python$VERSION\n", "1.31.1"),
+        ("FROM ubuntu:22.04\n", "1.31.1"),
+        ("FROM python:3.10\nRUN mamba create -n a\n", "1.31.1"),
+        ("FROM python:3.10\nRUN conda create -n a python=3.9\n", "1.19.2"),
+        ("FROM ubuntu:22.04\nRUN uv python install 3.10\n", "1.23.2"),
+        ("FROM python:3.9\nRUN apt-get install -y python3.10\n", "1.31.1"),
+        ("FROM python:3.10\nCOPY a b\nFROM python:3.12\n", "1.31.1"),
+    ],
+)
+def test_the_newest_release_for_the_python_of_the_image(
+    tmp_path: Path, base: str, release: str
+) -> None:
+    document = told(tmp_path, f"{base}{PIP} onnxruntime-gpu[cuda,cudnn]\n")
+
+    assert document["serves"]["release"] == release
+
+
+@pytest.mark.parametrize(
+    ("base", "release", "code", "place"),
+    [
+        ("python:3.9-slim", "1.26.0", "no-wheel-python", "cp39"),
+        ("python:3.12-alpine", "1.26.0", "musl", "musl 1"),
+        ("--platform=linux/arm64 python:3.12", "1.26.0", "no-wheel-platform", "linux_aarch64"),
+        ("arm64v8/python:3.12", "1.26.0", "no-wheel-platform", "linux_aarch64"),
+        ("--platform=linux/arm64 python:3.10", "1.31.1", "no-wheel-python", "cp310"),
+    ],
+)
+def test_no_wheel_for_the_image(
+    tmp_path: Path, base: str, release: str, code: str, place: str
+) -> None:
+    text = f"FROM {base}\n{PIP} onnxruntime-gpu[cuda,cudnn]=={release}\n"
+    document = told(tmp_path, text, "--driver", "470.57.02", "--gpu", "8.0")
+
+    assert found(document) == [(2, "text-no-wheel", "error")]
+    said = document["findings"][0]["summary"]
+    assert said == f"The image has {place}, and no wheel of onnxruntime-gpu {release} is for that"
+    assert [row["code"] for row in document["machines"][0]["reasons"]] == [code]
+    chosen = f"FROM {base}\nRUN if true; then pip install onnxruntime-gpu[cuda]=={release}; fi\n"
+    assert found(told(tmp_path, chosen)) == [(2, "text-no-wheel", "warning")]
+
+
+def test_a_python_that_is_not_known_is_not_that_of_this_program(tmp_path: Path) -> None:
+    text = f"FROM me/base\n{PIP} onnxruntime-gpu==1.12.0\n"
+    document = told(tmp_path, text, "--driver", "535.54.03", "--gpu", "8.0")
+
+    assert (document["verdict"], document["machines"]) == (
+        "healthy",
+        [{"name": "", "reasons": []}],
+    )
+
+
+def test_the_newest_release_for_an_arm_machine(tmp_path: Path) -> None:
+    text = f"FROM --platform=linux/arm64 python:3.12\n{PIP} onnxruntime-gpu[cuda]<1.29.1\n"
+
+    assert told(tmp_path, text)["serves"]["release"] == "1.29.0"
+    [plain] = read_dockerfile("FROM --platform=linux/arm64 --x python:3.12 AS A\n")
+    assert (plain.platform, plain.base, plain.name) == ("linux/arm64", "python:3.12", "a")
 
 
 STAGES = f"""# syntax=docker/dockerfile:1
