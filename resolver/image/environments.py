@@ -9,6 +9,7 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 
 from ..companions.build import MARKER
+from ..companions.contents import LIBRARIES
 from ..evidence.metadata import fields
 from ..facts.model import Facts, Interpreter, Kind, OnnxRuntime, Package
 from ..versions import count
@@ -23,6 +24,11 @@ _SITE = re.compile(
 _DEBIAN = "/usr/lib/python3/dist-packages"
 """Each of Debian's Pythons reads it."""
 _BASES = ("/usr/local", "/usr")
+_CACHED = re.compile(r"((.*)/pkgs/[^/]+)/lib/.*")
+"""What conda unpacked, and links into environments."""
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Of a container whose image names none."""
+_PROGRAM = re.compile(r".*/(python|pypy)(3\.\d+)(t?)")
 _ASSIGNMENT = re.compile(r"^(\w+)\s*=\s*['\"]([^'\"\n]*)['\"]", re.MULTILINE)
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _VARIABLES = frozenset(
@@ -72,14 +78,41 @@ def environments_of(image: Image) -> tuple[Environment, ...]:
     )
     sites: dict[_Place, list[str]] = {}
     folders = [path for path, _ in tree.folders() if path.endswith("-packages")]
+    folders = [path for path in folders if not _is_cached(tree, path)]
     for folder in sorted(folders, key=lambda path: (path == _DEBIAN, path)):
         for place in _places(tree, folder):
             sites.setdefault(place, []).append(folder)
+    added = [*_with_packages(tree, image.environment.get("PYTHONPATH", ""))]
+    for first in _first_python(tree, image.environment.get("PATH", _PATH)) if added else ():
+        sites[first] = [*dict.fromkeys([*added, *sites.get(first, [])])]
     made = (
         _environment(tree, place, own, _of_base(tree, place, sites), machine)
         for place, own in sites.items()
     )
     return tuple(sorted(made, key=lambda row: (row.path, row.facts.python.version)))
+
+
+def _is_cached(tree: Tree, folder: str) -> bool:
+    """Tell whether a folder is of a package in conda's cache, and of no environment."""
+    match = _CACHED.match(folder)
+    marks = [f"{match[1]}/info/index.json", f"{match[2]}/conda-meta"] if match else []
+    return any(tree.find(mark) for mark in marks)
+
+
+def _first_python(tree: Tree, path: str) -> Iterator[_Place]:
+    """Yield the Python that a container starts; nothing where it has none."""
+    for folder in path.split(":"):
+        for name in ("python3", *tree.names(folder)):
+            if match := _PROGRAM.fullmatch(tree.real(f"{folder}/{name}") or ""):
+                yield _Place(folder.rpartition("/bin")[0], *match.groups())
+                return
+
+
+def _with_packages(tree: Tree, path: str) -> Iterator[str]:
+    """Yield those folders of PYTHONPATH that hold distributions."""
+    for folder in (tree.real(row) or "" for row in path.split(":") if row.startswith("/")):
+        if any(name.endswith(".dist-info") for name in tree.names(folder)):
+            yield folder
 
 
 def _places(tree: Tree, folder: str) -> Iterator[_Place]:
@@ -160,6 +193,8 @@ def _package(tree: Tree, site: str, info: str, *, outside: bool) -> Iterator[Pac
     if not names or not versions:
         return
     name = canonicalize_name(names[0])
+    if name == LIBRARIES and not site.endswith("-packages"):  # no .pth of it is read there
+        return
     listed = [row for row in _recorded(tree, info) if _LIBRARY.search(row[0])]
     nvidia = listed if name.startswith("nvidia-") else []
     yield Package(

@@ -501,3 +501,16 @@ def test_the_python_is_that_of_each_environment(root: Path) -> None:
 
     assert done.returncode == 2
     assert "cannot be combined: check-image, --python\n" in done.stderr
+
+
+def test_what_pip_put_into_a_folder_of_pythonpath_is_in_use(tmp_path: Path) -> None:
+    root = make_root(tmp_path / "root")
+    write(root / "usr/local/bin/python3.11", b"")
+    put_set(root / "app/libs")
+    image = images.oci_layout(
+        tmp_path / "image", [images.layer_of(root)], {"PYTHONPATH": "/app/libs"}
+    )
+    code, document = checked(image, *OLD_DRIVER)
+
+    assert (code, codes(document)) == (0, {"/usr/local": set()})
+    assert document["findings"] == []

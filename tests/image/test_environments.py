@@ -218,6 +218,66 @@ def test_conda_has_its_libraries_first(root: Path) -> None:
     assert [row.path for row in facts.libraries] == ["/opt/conda/lib/libcudnn.so.9"]
 
 
+@pytest.mark.parametrize(
+    ("mark", "read"),
+    [
+        ("opt/conda/conda-meta/history", False),
+        ("opt/conda/pkgs/numpy-2-py312/info/index.json", False),
+        ("opt/conda/pkgs/numpy-2-py312/README", True),
+    ],
+)
+def test_the_cache_of_conda_is_no_environment(root: Path, mark: str, *, read: bool) -> None:
+    cached = "/opt/conda/pkgs/numpy-2-py312"
+    write(root / f"{cached[1:]}/lib/python3.12/site-packages/README", b"")
+    write(root / "opt/conda/lib/python3.12/site-packages/README", b"")
+    write(root / mark, b"")
+
+    assert list(found(root)) == ["/opt/conda", *[cached][:read]]
+
+
+def test_the_folders_of_pythonpath_are_those_of_the_python_that_starts(root: Path) -> None:
+    write(root / "usr/bin/python3.9", b"")
+    write(root / "usr/lib/python3.9/site-packages/README", b"")
+    write(root / "usr/local/bin/python3.11", b"")
+    site = root / "usr/local/lib/python3.11/site-packages"
+    put(site, "numpy", "1.26.4")
+    put(site, "ortgpu-fix-libraries", "1.25.0")
+    put(root / "app/libs", "numpy", "2.0.1")
+    put_onnxruntime(root / "app/libs")
+    put(root / "app/libs", "ortgpu-fix-libraries", "1.26.0")  # its .pth is not read there
+    write(root / "app/src/main.py", b"")
+    path = "/app/src:/app/libs:libs:/no:/usr/local/lib/python3.11/site-packages"
+    rows = found(root, {"PYTHONPATH": path})
+    one = rows["/usr/local"]
+
+    assert one.sites == ("/app/libs", "/usr/local/lib/python3.11/site-packages")
+    assert [(row.name, row.version) for row in one.facts.packages] == [
+        ("numpy", "2.0.1"),
+        ("onnxruntime-gpu", "1.26.0"),
+        ("ortgpu-fix-libraries", "1.25.0"),
+    ]
+    assert one.facts.onnxruntime is not None
+    assert rows["/usr"].sites == ("/usr/lib/python3.9/site-packages",)
+    other = found(root, {"PYTHONPATH": path, "PATH": "/opt:/usr/bin"})
+    assert other["/usr"].sites[0] == "/app/libs"
+    assert other["/usr/local"].sites == ("/usr/local/lib/python3.11/site-packages",)
+    own = found(root, {"PYTHONPATH": "/app/src"})
+    assert own["/usr/local"].sites == ("/usr/local/lib/python3.11/site-packages",)
+
+
+def test_pythonpath_of_a_python_without_packages(root: Path) -> None:
+    write(root / "opt/py/bin/python3.12-config", b"")
+    write(root / "opt/py/bin/python3.12", b"")
+    write(root / "opt/py/bin/python3.13", b"")
+    (root / "opt/py/bin/python3").symlink_to("python3.13")
+    put(root / "app/libs", "numpy", "2.0.1")
+    one = only(root, {"PYTHONPATH": "/app/libs", "PATH": "/opt/py/bin"})
+
+    assert (one.path, one.facts.python.version, one.sites) == ("/opt/py", "3.13", ("/app/libs",))
+    assert found(root, {"PATH": "/opt/py/bin"}) == {}
+    assert found(root, {"PYTHONPATH": "/app/libs", "PATH": "/opt"}) == {}
+
+
 def test_metadata_of_all_kinds(root: Path) -> None:
     site = make_venv_files(root, "opt/venv")
     write(site / "old.egg-info/PKG-INFO", b"Name: old\nVersion: 1\n\nName: no\n")
