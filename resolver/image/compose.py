@@ -19,10 +19,12 @@ class Service(NamedTuple):
 
     line: int
     name: str
-    gpu: bool
-    """It gets a GPU."""
+    gpu: bool | None
+    """It gets a GPU; None: what it extends is in another file."""
     wants: bool
     """Its image or its variables say that it is for one."""
+    built: bool
+    """Its image is built for it."""
     environment: Mapping[str, str]
     lines: Mapping[str, int]
     """The lines of those variables that are written one a line."""
@@ -38,16 +40,19 @@ def read_compose(text: str, file: str) -> tuple[Service, ...]:
     except ImportError as error:
         why = cause("text-without-yaml")
         raise Error("text-unreadable", file=file, cause=why) from error
-    loader = yaml.SafeLoader(text)
+
+    class Loader(yaml.SafeLoader):
+        """Knows tags: https://docs.docker.com/reference/compose-file/merge/."""
+
+    Loader.add_multi_constructor("!", _tagged)
+    loader = Loader(text)
     try:
         node = loader.get_single_node()
         document = loader.construct_document(node)
         named = _value(node, "services")
         rows = {key.value: (key.start_mark.line + 1, value) for key, value in named.value}
-        return tuple(
-            _service(str(name), service or {}, *rows.get(name, (0, None)))
-            for name, service in document["services"].items()
-        )
+        services = {name: service or {} for name, service in document["services"].items()}
+        return tuple(_service(name, services, *rows.get(name, (0, None))) for name in services)
     except (
         yaml.YAMLError,
         AttributeError,
@@ -64,21 +69,52 @@ def read_compose(text: str, file: str) -> tuple[Service, ...]:
         loader.dispose()
 
 
-def _service(name: str, service: Mapping[str, Any], line: int, node: Any) -> Service:  # noqa: ANN401
-    rows = service.get("environment") or {}
-    pairs = (
-        rows.items() if isinstance(rows, dict) else (str(row).partition("=")[::2] for row in rows)
-    )
-    environment = {str(key): "" if value is None else str(value) for key, value in pairs}
-    image = str(service.get("image") or "").lower()
+def _tagged(loader: Any, tag: str, node: Any) -> Any:  # noqa: ANN401 - of PyYAML
+    """Return the value of a node with a tag: of `!reset` none, of others as without it."""
+    deep = {} if node.id == "scalar" else {"deep": True}
+    return None if tag == "reset" else getattr(loader, f"construct_{node.id}")(node, **deep)
+
+
+def _service(name: str, services: Mapping[str, Any], line: int, node: Any) -> Service:  # noqa: ANN401
+    chain, whole = _extended(name, services)
+    environment: dict[str, str] = {}
+    for service in reversed(chain):
+        environment |= _environment(service.get("environment") or {})
+    images = [str(service["image"]).lower() for service in chain if service.get("image")]
+    gpu = any(asks for service in chain for asks in _gpus(service))
     return Service(
         line,
-        name,
-        any(_gpus(service)),
-        any(word in image for word in _SPEAKING) or any("NVIDIA" in key for key in environment),
+        str(name),
+        gpu or (False if whole else None),
+        any(word in image for image in images[:1] for word in _SPEAKING)
+        or any("NVIDIA" in key for key in environment),
+        any(service.get("build") for service in chain),
         environment,
         dict(_lines(_value(node, "environment"))),
     )
+
+
+def _extended(
+    name: str | None, services: Mapping[str, Any]
+) -> tuple[list[Mapping[str, Any]], bool]:
+    """Return a service before those that it extends, and whether all of them are in this file."""
+    chain: list[Mapping[str, Any]] = []
+    waiting = dict(services)
+    while name in waiting:
+        chain.append(waiting.pop(name))
+        extends = chain[-1].get("extends") or {}
+        extends = {"service": extends} if isinstance(extends, str) else extends
+        name = extends.get("service")
+        if extends.get("file"):
+            break
+    return chain, name is None
+
+
+def _environment(rows: Any) -> dict[str, str]:  # noqa: ANN401 - a mapping or a list
+    pairs = (
+        rows.items() if isinstance(rows, dict) else (str(row).partition("=")[::2] for row in rows)
+    )
+    return {str(key): "" if value is None else str(value) for key, value in pairs}
 
 
 def _gpus(service: Mapping[str, Any]) -> Iterator[bool]:
@@ -89,6 +125,7 @@ def _gpus(service: Mapping[str, Any]) -> Iterator[bool]:
     resources = ((service.get("deploy") or {}).get("resources") or {}).get("reservations") or {}
     for row in resources.get("devices") or ():
         yield row.get("driver") == "nvidia" or "gpu" in (row.get("capabilities") or ())
+        yield "nvidia.com/gpu" in str(row.get("device_ids"))
 
 
 def _value(node: Any, wanted: str) -> Any:  # noqa: ANN401 - nodes of PyYAML

@@ -223,11 +223,12 @@ def _of_base(
 
 def judge_compose(services: Sequence[Service]) -> JudgedText:
     """Return what a compose file tells."""
-    wanting = [row for row in services if row.wants and not row.gpu]
-    if not any(row.gpu or row.wants for row in services):
-        wanting = list(services[:1])
+    wanting = [row for row in services if row.wants and row.gpu is False]
+    severity: Severity = "error"
+    if not any(row.wants or row.gpu is not False for row in services):
+        wanting, severity = [row for row in services if row.built], "warning"
     told = [
-        TextFinding(row.line, finding("text-without-gpu", "error", service=row.name))
+        TextFinding(row.line, finding("text-without-gpu", severity, service=row.name))
         for row in wanting
     ]
     for row in services:

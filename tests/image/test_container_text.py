@@ -431,6 +431,9 @@ def test_lines_that_go_on() -> None:
 
 
 GPU = "    gpus: all\n"
+DB = "services:\n  db:\n    image: postgres\n"
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+BUILT = [(4, "text-without-gpu", "warning")]
 APP = "services:\n  app:\n    image: me/app-cuda:1\n"
 
 
@@ -454,7 +457,36 @@ APP = "services:\n  app:\n    image: me/app-cuda:1\n"
             APP + "    deploy: {resources: {reservations: {devices: [{driver: x}]}}}\n",
             [(2, "text-without-gpu", "error")],
         ),
-        ("services:\n  db:\n    image: postgres\n  x:\n", [(2, "text-without-gpu", "error")]),
+        ("services:\n  db:\n    image: postgres\n  x:\n", []),
+        (f"{DB}  app:\n    build: .\n", [(4, "text-without-gpu", "warning")]),
+        (f"{DB}  app:\n    build: .\n  b:\n    image: b\n{GPU}", []),
+        (f"{DB}  app:\n    build: .\n  b:\n    image: gpu\n", [(6, "text-without-gpu", "error")]),
+        (f"{DB}  app:\n    build: .\n  b:\n    extends: {{file: a.yml, service: b}}\n", []),
+        (f"{APP}    extends: {{file: a.yml, service: a}}\n", []),
+        (f"{APP}    extends: {{service: a}}\n  a:\n    image: a\n    runtime: nvidia\n", []),
+        (f"{APP}    extends: a\n  a:\n    image: a\n{GPU}", []),
+        (f"{APP}    extends: a\n  a:\n    image: a\n", [(2, "text-without-gpu", "error")]),
+        (f"{APP}    extends: app\n", []),
+        (f"{DB}  a:\n    extends: app\n    image: a\n  app:\n    image: gpu\n{GPU}", []),
+        (f"{DB}  a:\n    extends: b\n  b:\n    build: .\n", [*BUILT, (6, *BUILT[0][1:])]),
+        (
+            (
+                f"services:\n  a:\n    image: a\n{GPU}    environment: [{CAPABILITIES}=all]\n"
+                f"    extends: b\n  b:\n    image: b\n    environment: [{CAPABILITIES}=video]\n"
+                f"{GPU}"
+            ),
+            [(9, "image-without-compute", "error")],
+        ),
+        (f"{APP}    ports: !reset []\n    gpus: !override all\n", []),
+        (f"{APP}    devices: !override [nvidia.com/gpu=all]\n", []),
+        (f"{APP}    gpus: !reset all\n", [(2, "text-without-gpu", "error")]),
+        (
+            (
+                f"{APP}    deploy: !override\n      resources: {{reservations: {{devices: "
+                "[{driver: cdi, device_ids: [nvidia.com/gpu=all]}]}}\n"
+            ),
+            [],
+        ),
         (f"services:\n  db:\n    image: postgres\n  app:\n    image: app\n{GPU}", []),
         (
             f"{APP}{GPU}    environment:\n      - A=1\n      - NVIDIA_DRIVER_CAPABILITIES=video\n",
@@ -508,6 +540,14 @@ def shown(tmp_path: Path, name: str, *flags: str, lang: str = "en") -> tuple[int
     env = {"LANG": "C.UTF-8", "ORTGPU_FIX_LANG": lang}
     done = run_here("check-image", name, *flags, cwd=tmp_path, env=env)
     return done.returncode, done.stdout, done.stderr
+
+
+def test_the_remedy_of_a_variable_names_the_compose_file(tmp_path: Path) -> None:
+    text = f"{APP}{GPU}    environment: [{CAPABILITIES}=video]\n"
+    [row] = told(tmp_path, text, name="compose.yaml")["findings"]
+
+    assert row["summary"].startswith("NVIDIA_DRIVER_CAPABILITIES is set to video: containers get")
+    assert row["remedy"].endswith(" in its place, in the Dockerfile or the compose file")
 
 
 def test_the_words(tmp_path: Path) -> None:
