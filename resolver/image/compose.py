@@ -71,8 +71,7 @@ def read_compose(text: str, file: str) -> tuple[Service, ...]:
 
 def _tagged(loader: Any, tag: str, node: Any) -> Any:  # noqa: ANN401 - of PyYAML
     """Return the value of a node with a tag: of `!reset` none, of others as without it."""
-    deep = {} if node.id == "scalar" else {"deep": True}
-    return None if tag == "reset" else getattr(loader, f"construct_{node.id}")(node, **deep)
+    return None if tag == "reset" else getattr(loader, f"construct_{node.id}")(node)
 
 
 def _service(name: str, services: Mapping[str, Any], line: int, node: Any) -> Service:  # noqa: ANN401

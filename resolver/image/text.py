@@ -112,11 +112,7 @@ def _build(gpu: PipInstall, image: Facts, python: str | None, matrix: Matrix) ->
 
     None: the matrix has none.
     """
-    fitting = (
-        row
-        for row in matrix.builds
-        if row.platform.startswith("linux") and allows(gpu.wanted.specifier, row.version)
-    )
+    fitting = (row for row in matrix.builds if allows(gpu.wanted.specifier, row.version))
 
     def best(row: Build) -> tuple[bool, bool, Version]:
         fits = python is None or wheel_for(row, abi(python, free_threaded=False)) is not None

@@ -144,9 +144,12 @@ def test_a_release_that_is_not_pinned_is_the_newest(tmp_path: Path) -> None:
     assert "may take 1.26.0, for CUDA 12, which needs driver 525.60.13 or newer" in said
     assert document["serves"]["release"] == "1.26.0"
     assert document["serves"]["driver"] == "525.60.13"
-    nothing = told(tmp_path, f"{PLAIN}RUN uv sync\n{PIP} onnxruntime-gpu==99 -r a.txt\n")
+    nothing = told(tmp_path, f"{PLAIN}RUN uv sync\n{PIP} onnxruntime-gpu==99 -r a.txt\nRUN pdm add")
     assert (nothing["serves"], nothing["findings"]) == (None, [])
-    assert from_image(nothing) == [(2, "uv sync"), (3, "-r a.txt"), (3, "onnxruntime-gpu==99")]
+    assert from_image(nothing) == [
+        *((2, "uv sync"), (3, "-r a.txt"), (3, "onnxruntime-gpu==99"), (4, "pdm add")),
+    ]
+    assert told(tmp_path, f"FROM me/base\n{PIP} onnxruntime-gpu==99\n")["serves"] is None
 
 
 def test_for_the_machines_that_run_it(tmp_path: Path) -> None:
@@ -218,11 +221,10 @@ def test_how_pip_is_called(tmp_path: Path, command: str) -> None:
     document = told(tmp_path, text)
 
     assert document["serves"]["release"] == "1.26.0"
+    at = 2 + command.partition("{}")[0].count("\n")
     unsure = ["$(cat a.txt)"] if "$(" in command else []
     assert [row["what"] for row in document["from_image"]] == unsure
-    assert [row["code"] for row in document["findings"]] == (
-        [] if unsure else ["text-cuda-missing"]
-    )
+    assert found(document) == ([] if unsure else [(at, "text-cuda-missing", "error")])
 
 
 @pytest.mark.parametrize(
@@ -249,6 +251,7 @@ def test_how_pip_is_called(tmp_path: Path, command: str) -> None:
             "--index-url https://x/ort-cuda-13/pypi",
         ),
         ("apt-get install -y curl", None),
+        ("bash -c", None),
         ("conda run libcudnn", None),
         ("if true; then echo; fi", None),
     ],
@@ -281,6 +284,7 @@ def test_a_build_of_another_index_is_not_known(tmp_path: Path) -> None:
         "if [ $A ]; then pip install onnxruntime-gpu==1.26.0; else pip install onnxruntime; fi",
         "pip install onnxruntime-gpu==1.26.0 || pip install onnxruntime",
         "if [ $A ]; then pip install onnxruntime; else pip install -r gpu.txt; fi",
+        "if [ $A ]; then pip install onnxruntime-gpu==1.26.0; fi; pip install onnxruntime",
     ],
 )
 def test_a_build_that_the_shell_chooses_is_not_wrong(tmp_path: Path, command: str) -> None:
@@ -324,14 +328,36 @@ UBUNTU = "FROM nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04\nRUN apt-get install
         ("FROM ubuntu:22.04\nRUN uv python install 3.10\n", "1.23.2"),
         ("FROM python:3.9\nRUN apt-get install -y python3.10\n", "1.31.1"),
         ("FROM python:3.10\nCOPY a b\nFROM python:3.12\n", "1.31.1"),
+        ("FROM python:3.10-bookworm\nRUN python3 -V\n", "1.23.2"),
     ],
 )
 def test_the_newest_release_for_the_python_of_the_image(
     tmp_path: Path, base: str, release: str
 ) -> None:
-    document = told(tmp_path, f"{base}{PIP} onnxruntime-gpu[cuda,cudnn]\n")
+    text = f"{base}{PIP} onnxruntime-gpu[cuda,cudnn]\n"
 
-    assert document["serves"]["release"] == release
+    assert told(tmp_path, text)["serves"]["release"] == release
+
+
+def test_the_python_is_that_of_the_stage_that_installs(tmp_path: Path) -> None:
+    text = f"FROM python:3.10\n{PIP} onnxruntime-gpu[cuda]\nFROM python:3.9\nCOPY --from=0 /a /b\n"
+
+    assert told(tmp_path, text)["serves"]["release"] == "1.23.2"
+
+
+@pytest.mark.parametrize(
+    ("base", "place"),
+    [
+        *(("ubuntu:20.04", "cp38"), ("ubuntu:noble", "cp312"), ("debian:bullseye-slim", "cp39")),
+        *(("node:20-bookworm", "cp311"), ("debian:13", "cp313"), ("me/ubuntu22.04", "cp310")),
+    ],
+)
+def test_the_python_of_a_system(tmp_path: Path, base: str, place: str) -> None:
+    old = {"cp38": "==1.31.0", "cp39": "==1.31.0", "cp310": "==1.31.0"}.get(place, "==1.12.0")
+    text = f"FROM {base}\nRUN apt-get install -y python3\n{PIP} onnxruntime-gpu[cuda]{old}\n"
+    [row] = told(tmp_path, text)["findings"]
+
+    assert row["summary"].startswith(f"The image has {place}, ")
 
 
 @pytest.mark.parametrize(
@@ -467,7 +493,11 @@ APP = "services:\n  app:\n    image: me/app-cuda:1\n"
         (f"{APP}    extends: a\n  a:\n    image: a\n{GPU}", []),
         (f"{APP}    extends: a\n  a:\n    image: a\n", [(2, "text-without-gpu", "error")]),
         (f"{APP}    extends: app\n", []),
-        (f"{DB}  a:\n    extends: app\n    image: a\n  app:\n    image: gpu\n{GPU}", []),
+        (
+            f"{DB}  a:\n    extends: app\n    image: a\n  app:\n    image: gpu\n",
+            [(7, "text-without-gpu", "error")],
+        ),
+        (f"{APP}    extends: {{file: a.yml, service: b}}\n  b:\n    image: b\n", []),
         (f"{DB}  a:\n    extends: b\n  b:\n    build: .\n", [*BUILT, (6, *BUILT[0][1:])]),
         (
             (

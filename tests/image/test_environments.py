@@ -261,7 +261,7 @@ def test_the_folders_of_pythonpath_are_those_of_the_python_that_starts(root: Pat
     other = found(root, {"PYTHONPATH": path, "PATH": "/opt:/usr/bin"})
     assert other["/usr"].sites[0] == "/app/libs"
     assert other["/usr/local"].sites == ("/usr/local/lib/python3.11/site-packages",)
-    own = found(root, {"PYTHONPATH": "/app/src"})
+    own = found(root, {"PYTHONPATH": "/app/src:app/libs"})
     assert own["/usr/local"].sites == ("/usr/local/lib/python3.11/site-packages",)
 
 
