@@ -20,7 +20,7 @@ from ..resolve.candidate import without_wheels
 from ..resolve.dependencies import wheel_for
 from ..resolve.options import PlanOptions
 from ..resolve.rules import check_platform, check_python
-from ..resolve.serving import Serving, against, serving
+from ..resolve.serving import Serving, against, on_machine, serving
 from ..resolve.situation import situation
 from ..versions import allows, major, newest_first
 from .base_image import NVIDIA, WITHOUT_CUDA, platform_on, python_on
@@ -95,16 +95,11 @@ def judge_dockerfile(
         told=tuple(sorted(told, key=lambda row: row.line)),
         serving=serving(image, matrix, known) if build else None,
         hosts=tuple(
-            (name, unfit or against(_on(facts, image), matrix))
+            (name, unfit or against(on_machine(image, facts), matrix))
             for name, facts in (machines if build else ())
         ),
         elsewhere=tuple(sorted(elsewhere, key=lambda row: row[0])),
     )
-
-
-def _on(machine: Facts, image: Facts) -> Facts:
-    """Return the facts of an image on the driver and the GPUs of a machine."""
-    return image._replace(driver=machine.driver, gpus=machine.gpus, sources=machine.sources)
 
 
 def _build(gpu: PipInstall, image: Facts, python: str | None, matrix: Matrix) -> Build | None:
