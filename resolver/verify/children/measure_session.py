@@ -207,8 +207,12 @@ def compare(np: Any, found: Any, expected: Any) -> dict[str, object]:
 
     `deviation` is the largest difference as a part of the largest number expected; of numbers that
     are not floating, the part of the elements that differ. None where the shapes differ, or only
-    one of the two is not a number.
+    one of the two is not a number or the same infinity. A list or a map counts as one array.
     """
+    if isinstance(expected, (list, dict)):
+        (wanted, two), (places, one) = flat(np, expected), flat(np, found)
+        row = compare(np, one, two)
+        return row if places == wanted else dict(row, deviation=None, problem="shape")
     if not hasattr(expected, "dtype") or not hasattr(found, "dtype"):
         return {
             "type": type(expected).__name__,
@@ -225,9 +229,22 @@ def compare(np: Any, found: Any, expected: Any) -> dict[str, object]:
         return dict(row, deviation=float((found != expected).mean()))
     one, two = found.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(two)
-    if not (np.isfinite(one) == finite).all():
+    same = np.array_equal(one[~finite], two[~finite], equal_nan=True)
+    if not (np.isfinite(one) == finite).all() or not same:
         return dict(row, deviation=None, problem="nan")
     if not finite.any():
         return dict(row, deviation=0.0)
     scale = max(float(np.abs(two[finite]).max()), 1e-6)
     return dict(row, deviation=float(np.abs(one[finite] - two[finite]).max()) / scale)
+
+
+def flat(np: Any, value: Any) -> tuple[list[Any], Any]:
+    """Return the places in a list or a map, with the shape at each, and its numbers as one array."""
+    if not isinstance(value, (list, dict)):
+        array = np.asarray(value)
+        return [array.shape], array.ravel()
+    parts = value if isinstance(value, dict) else dict(enumerate(value))
+    found = {key: flat(np, part) for key, part in parts.items()}
+    arrays = [array for _, array in found.values()]
+    places = [(key, shapes) for key, (shapes, _) in found.items()]
+    return places, np.concatenate(arrays) if arrays else np.zeros(0)
