@@ -52,8 +52,14 @@ _SONAME = re.compile(r"^(.*?\.(?:so|dll)(?:\.\d+)?).*$")
 
 _DUMP = re.compile(r"^(?:Fatal Python error|Windows fatal exception): |^Timeout \(\d", re.MULTILINE)
 """Where the dump of all threads begins, which `faulthandler` writes at a crash."""
-_CHATTER = re.compile(r"\[[VI]:onnxruntime")
-"""What onnxruntime logs of its work, asked to: verbose, and information."""
+_CHATTER = re.compile(r"\[[VI]:onnxruntime|^warnings\.warn\($")
+"""What onnxruntime logs of its work, asked to: verbose, and information; what follows a warning."""
+_NUMPY = re.compile(
+    r"A module that was compiled using NumPy 1\.x cannot be run in\s+NumPy ([\w.]+) as it may crash"
+    r"(?=.*from onnxruntime\.capi)",
+    re.DOTALL,
+)
+"""What numpy says while a release for numpy 1 is imported, as its traceback shows."""
 
 
 def judge(
@@ -124,7 +130,10 @@ def _unfinished(
     if timed_out or (result.step == "cuInit" and _WATCHDOG.search(result.log)):
         return _Judgement("crashed", note="timed-out", step=result.step)
     end = f"{result.step}: ended by {describe_end(returncode)}"
-    if result.step.startswith("inference"):
+    if numpy := _NUMPY.search(result.log):
+        said = " ".join(numpy.group().split())
+        return _Judgement("crashed", f"{end}; {said}", note="numpy-too-new", version=numpy.group(1))
+    if result.step.startswith("inference") and (result.cuda or result.needed):
         if lack := _driver_lack(result, driver):
             return _Judgement(lack, end, note="crash-without-driver")
         if result.driver_init:

@@ -35,6 +35,17 @@ RFFT_ON_CPU = (
     "onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented: [ONNXRuntimeError] : 9 : "
     "NOT_IMPLEMENTED : Could not find an implementation for Rfft(1) node with name 'fft'"
 )
+NUMPY = """
+A module that was compiled using NumPy 1.x cannot be run in
+NumPy 2.2.6 as it may crash. To support both 1.x and 2.x
+versions of NumPy, modules must be compiled with NumPy 2.0.
+
+Traceback (most recent call last):  File "smoke.py", line 271, in <module>
+    {}
+AttributeError: _ARRAY_API not found
+"""
+IMPORTED = "from onnxruntime.capi._pybind_state import ExecutionMode  # noqa: F401"
+"""What numpy 2 says where onnxruntime 1.16.3 is imported."""
 START = {"event": "start", "python": "3.11.7", "plain": False}
 IMPORTING = {"event": "doing", "what": "import onnxruntime"}
 BUILD = {

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from smoke_said import IMPORTED, NUMPY
 from told import values_of
 
 from ortgpu_fix.verify.verdict import describe_end, judge, last_words
+from ortgpu_fix.verify.verification import Verification
 
 WATCHDOG = "Timeout (0:00:20)!\nThread 0x1 (most recent call first):\n"
 
@@ -64,6 +66,9 @@ DUMP = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1:\n  File a.
         ("terminate called\n  what():  \x1b[31mno \x07room\x1b[m\n" + DUMP, "what():  no room"),
         (DUMP, "Fatal Python error: Segmentation fault"),
         ("no\n2026 [I:onnxruntime:Default, a.cc:1 b] chatter\n", "no"),
+        ("a.py:69: UserWarning: no GPU\n  warnings.warn(\n" + DUMP, "a.py:69: UserWarning: no GPU"),
+        ("it warnings.warn(\n", "it warnings.warn("),
+        ("warnings.warn(it\n", "warnings.warn(it"),
         ("x" * 500, "x" * 400),
     ],
 )
@@ -86,6 +91,60 @@ def test_what_the_console_alone_says_of_an_import_that_failed_is_shown() -> None
 
     assert found.verdict == "crashed"
     assert found.evidence[-1] == f"it printed last: {log.strip()}"
+
+
+BUILT = {"event": "onnxruntime", "whole": True, "error": None}
+NO_DRIVER = {"event": "driver", "library": None, "error": "libcuda.so.1: cannot open"}
+LINKED = {"name": "libcublas.so.12", "error": None, "helped": None, "optional": False}
+
+
+def ended(*events: dict[str, object], log: str, step: str = "inference") -> Verification:
+    rows = (NO_DRIVER, BUILT, *events, {"event": "doing", "what": step})
+    stdout = "\n".join(map(json.dumps, rows))
+    return judge(stdout=stdout, stderr=log, returncode=-11, timed_out=False, driver=None)
+
+
+@pytest.mark.parametrize("step", ["inference", "import onnxruntime"])
+@pytest.mark.parametrize("cuda", [None, "12"])
+def test_numpy_2_is_to_blame_where_it_says_so_of_onnxruntime(cuda: str | None, step: str) -> None:
+    """Of a build for the GPU too: no driver would help."""
+    found = ended({"event": "needed", "cuda": cuda}, log=NUMPY.format(IMPORTED), step=step)
+
+    assert (found.verdict, [row.code for row in found.notes]) == ("crashed", ["numpy-too-new"])
+    assert values_of(found.notes[0]) == {"version": "2.2.6"}
+    assert found.evidence[-2] == (
+        f"{step}: ended by SIGSEGV; A module that was compiled using NumPy 1.x cannot be run in "
+        "NumPy 2.2.6 as it may crash"
+    )
+
+
+@pytest.mark.parametrize(
+    "log", [NUMPY.format("from torch._C import *"), f"{IMPORTED}\n", f"{IMPORTED}\n" + NUMPY]
+)
+def test_numpy_2_is_not_to_blame_for_what_it_says_of_another_module(log: str) -> None:
+    found = ended({"event": "needed", "cuda": "12"}, log=log)
+
+    assert (found.verdict, [row.code for row in found.notes]) == (
+        *("no-driver", ["crash-without-driver"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("needed", "verdict"),
+    [
+        ({"cuda": None, "libraries": []}, "crashed"),
+        ({"cuda": "12", "libraries": []}, "no-driver"),
+        ({"cuda": None, "libraries": [LINKED]}, "no-driver"),
+    ],
+)
+def test_no_driver_explains_the_crash_of_a_build_for_the_gpu_alone(
+    needed: dict[str, object], verdict: str
+) -> None:
+    found = ended({"event": "needed", **needed}, log="")
+
+    assert found.verdict == verdict
+    assert bool(found.notes) is (verdict == "no-driver")
+    assert found.evidence[-1] == "inference: ended by SIGSEGV"
 
 
 def test_a_silent_child_has_no_last_line() -> None:

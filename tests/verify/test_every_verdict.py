@@ -14,9 +14,11 @@ from smoke_said import (
     ABSENT,
     BUILD,
     END,
+    IMPORTED,
     IMPORTING,
     INFERRING,
     NO_LIBCUDA,
+    NUMPY,
     ON_CPU,
     ON_GPU,
     START,
@@ -202,3 +204,38 @@ def test_a_model_in_words_as_json_timed_and_on_a_page(  # noqa: PLR0917 - a tabl
     elif wanted == "crashed":  # the page is read without what the terminal said
         for text in (said.stdout, shown.text):
             assert text.count("CUDA failure 700: an illegal access") == 1, text
+
+
+@pytest.mark.parametrize(
+    ("build", "note"),
+    [
+        ({"error": "ImportError: no", "whole": False}, "import-failed"),
+        ({"file": None, "whole": False}, "gutted"),
+        ({"error": "ImportError: DLL load failed", "whole": False}, "runtime-too-old"),
+        ({}, "numpy-too-new"),
+    ],
+)
+def test_a_model_is_not_run_where_no_model_can_be(
+    build: dict[str, Any],
+    note: str,
+    venv: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(argv: Sequence[str], **more: Any) -> Finished:
+        assert "hear" not in more, "the model was run"
+        ran = [START, driver(), {**BUILD, **build}, *([] if build else [INFERRING])]
+        log = "" if build else NUMPY.format(IMPORTED)
+        return Finished(tuple(argv), 0 if build else -11, lines(ran), log)
+
+    monkeypatch.setattr(command, "run_process", run)
+    argv = ("verify", str(MODEL), "--python", str(venv))
+    env = {"ORTGPU_FIX_LANG": "en"}
+
+    said = run_here(*argv, cwd=tmp_path, env=env)
+    told = run_here(*argv, "--json", cwd=tmp_path, env=env)
+
+    text = load_texts("en").verdict(note, (("version", "2.2.6"),))
+    assert said.stdout.splitlines().count(f"  {text}") == 1
+    assert [row["code"] for row in json.loads(told.stdout)["model"]["notes"]] == [note]
+    assert said.returncode == told.returncode == 6

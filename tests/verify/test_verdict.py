@@ -589,6 +589,7 @@ def test_every_verdict_and_note_has_its_text() -> None:
         "import-failed",
         "gutted",
         "runtime-too-old",
+        "numpy-too-new",
         "libraries-helped",
         "library-twice",
         "torch-first-fails",

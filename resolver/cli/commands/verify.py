@@ -34,7 +34,7 @@ from ..options import plan_options_of
 OWN_MODEL = DATA / "bench.onnx"
 """What is measured where no model is given: a small convolutional network for any image."""
 INTERRUPTED = 130
-UNUSABLE = frozenset({"import-failed", "gutted", "runtime-too-old"})
+UNUSABLE = frozenset({"import-failed", "gutted", "numpy-too-new", "runtime-too-old"})
 """Notes of an environment whose onnxruntime cannot run any model."""
 
 

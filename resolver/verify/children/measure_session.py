@@ -239,7 +239,7 @@ def compare(np: Any, found: Any, expected: Any) -> dict[str, object]:
 
 
 def flat(np: Any, value: Any) -> tuple[list[Any], Any]:
-    """Return the places in a list or a map, with the shape at each, and its numbers as one array."""
+    """Return the places in a list or a map, with their shapes, and its numbers as one array."""
     if not isinstance(value, (list, dict)):
         array = np.asarray(value)
         return [array.shape], array.ravel()
