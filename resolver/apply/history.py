@@ -75,8 +75,8 @@ def history_summary(
     if any(change.state in UNFINISHED for change in changes):
         return "unfinished", size
     last = next((change.begin for change in changes if change.state == "committed"), None)
-    if last is not None and not changed_since(last, installed):
-        return "kept", size
+    if last is not None:
+        return "changed" if changed_since(last, installed) else "kept", size
     return ("stale", size) if changes or site.stage.exists() else (None, 0)
 
 

@@ -36,8 +36,9 @@ OPERATING_SYSTEM = "operating-system"
 """Whose a Python is with a mark of PEP 668 that names nobody."""
 Keeper = Literal["conda", "editable"]
 """Why this program does not remove a distribution: it is conda's, or the user's own sources."""
-ChangeState = Literal["kept", "stale", "unfinished"]
-"""A change that can be undone, remains of one that cannot, and one that was interrupted."""
+ChangeState = Literal["kept", "changed", "stale", "unfinished"]
+"""A change that can be undone, one whose packages were changed since, remains of one that cannot be
+undone, and one that was interrupted."""
 LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
 """How `Platform.libc` is written."""
 

@@ -51,7 +51,7 @@ def test_a_change_can_be_undone_until_its_distributions_change(site: Site) -> No
 
     assert history_summary(site, [("b", "1"), ("c", "1")])[0] == "kept"
     for now in ([("b", "2")], [], [("a", "1"), ("b", "1")]):
-        assert history_summary(site, now)[0] == "stale"
+        assert history_summary(site, now)[0] == "changed"
     begin = Begin(plan="", removed=("a", "z"), installed=(("b", "1"), ("c", "1")), present=())
     assert changed_since(begin, [("z", "3"), ("c", "2"), ("b", "1")]) == ("c", "z")
 
@@ -64,7 +64,7 @@ def test_the_newest_change_is_the_one_that_counts(site: Site) -> None:
         change.commit()
 
     assert history_summary(site, [("b", "2")])[0] == "kept"
-    assert history_summary(site, [("b", "1")])[0] == "stale"
+    assert history_summary(site, [("b", "1")])[0] == "changed"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names open files by /proc")

@@ -210,7 +210,7 @@ def test_the_newest_change_tells_what_can_be_undone(site: Site) -> None:
     record(site, 2, COMMIT)
 
     assert history_summary(site, [("a", "2")])[0] == "kept"
-    assert history_summary(site, [("a", "1")])[0] == "stale"
+    assert history_summary(site, [("a", "1")])[0] == "changed"
     size = sum(path.lstat().st_size for path in site.state.rglob("*") if path.is_file())
     assert history_summary(site, [("a", "2")])[1] == size
     record(site, 3)

@@ -159,13 +159,20 @@ def test_forget_as_json(changed: Stand, command: Command) -> None:
     assert document["freed"] > 20_000
 
 
-def test_what_cannot_be_undone_any_more_is_left_over(changed: Stand, command: Command) -> None:
+@pytest.mark.parametrize("last", ["--forget", "--allow=changed"])
+def test_what_was_changed_since_is_undone_on_request_alone(
+    last: str, changed: Stand, command: Command
+) -> None:
     changed.venv.install(changed.wheels["onnxruntime-gpu 1.31.1"])
     python = ("--python", str(changed.venv.folder))
 
-    assert list(findings(command("--facts", "example", "--json", *python))) == ["change-stale"]
+    assert findings(command("--facts", "example", "--json", *python)) == {
+        "change-changed": "The last apply can be undone, but what it installed was changed since; "
+        f"its backup takes {kept_size(changed)}"
+    }
     assert command("undo", "--yes", *python).returncode == 2
-    assert command("undo", "--forget", "--yes", *python).returncode == 0
+    assert command("undo", last, "--yes", *python).returncode == 0
+    assert changed.unchanged() is (last == "--allow=changed")
     assert findings(command("--facts", "example", "--json", *python)) == {}
 
 

@@ -120,7 +120,7 @@ def test_the_document_of_the_contract() -> None:
     )
 
 
-@pytest.mark.parametrize("change", ["kept", "stale", "unfinished"])
+@pytest.mark.parametrize("change", ["kept", "changed", "stale", "unfinished"])
 def test_what_an_earlier_run_left_is_a_fact(change: ChangeState) -> None:
     read = facts_json.from_json(SHORT)
     left = read._replace(python=read.python._replace(change=change, change_size=7))

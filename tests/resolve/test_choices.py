@@ -127,7 +127,10 @@ def test_the_number_of_an_installed_build_that_is_not_pypi_s_is_not_told_as_reje
 
 @pytest.mark.parametrize(
     ("change", "verdict"),
-    [(None, "healthy"), ("kept", "healthy"), ("stale", "healthy"), ("unfinished", "fixable")],
+    [
+        *((None, "healthy"), ("kept", "healthy"), ("changed", "healthy"), ("stale", "healthy")),
+        ("unfinished", "fixable"),
+    ],
 )
 def test_an_unfinished_change_is_something_to_do(change: str | None, verdict: str) -> None:
     python = {"version": "3.11.7"} | ({"change": change, "change_size": 5} if change else {})

@@ -70,7 +70,8 @@ def test_a_wish_that_the_matrix_does_not_hold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "severity"), [("unfinished", "error"), ("stale", "warning"), ("kept", "info")]
+    ("change", "severity"),
+    [("unfinished", "error"), ("stale", "warning"), ("changed", "info"), ("kept", "info")],
 )
 def test_what_an_earlier_change_left_is_told_with_its_size(change: str, severity: str) -> None:
     python = PYTHON | {"change": change, "change_size": 2_500_000_000}

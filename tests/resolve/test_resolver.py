@@ -78,6 +78,7 @@ def test_what_works_is_kept_and_healthy() -> None:
     ("change", "severity", "verdict"),
     [
         ("kept", "info", "healthy"),
+        ("changed", "info", "healthy"),
         ("stale", "warning", "healthy"),
         ("unfinished", "error", "fixable"),
     ],
