@@ -58,6 +58,7 @@ def test_flags_that_have_no_place(argv: list[str], tmp_path: Path) -> None:
     [
         (["nowhere.onnx"], "model-unreadable", 7),
         (["--bench", "--shape", "x=1,2"], "shape-syntax", 2),
+        (["--bench", "--report", "gone/page.html"], "file-unwritable", 7),
     ],
 )
 def test_mistakes_are_told_before_anything_takes_time(

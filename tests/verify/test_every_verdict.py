@@ -239,3 +239,31 @@ def test_a_model_is_not_run_where_no_model_can_be(
     assert said.stdout.splitlines().count(f"  {text}") == 1
     assert [row["code"] for row in json.loads(told.stdout)["model"]["notes"]] == [note]
     assert said.returncode == told.returncode == 6
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_was_measured_is_told_where_the_page_cannot_be_written(
+    form: tuple[str, ...], proven: Any, venv: Path, tmp_path: Path
+) -> None:
+    """Its folder was there before the measuring, which takes a minute."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    recorded = own_model(gpu=True, change=on_the_gpu)
+
+    def listener(*arguments: Any, **more: Any) -> Finished:
+        folder.rmdir()
+        proven("works", recorded)
+        return recorded(*arguments, **more)
+
+    proven("works", listener)
+    argv = ("verify", str(MODEL), "--report", str(folder / "page.html"), "--python", str(venv))
+
+    done = run_here(*argv, *form, cwd=tmp_path, env={"ORTGPU_FIX_LANG": "en"})
+
+    assert done.returncode == 7
+    assert "error: " in done.stderr
+    assert str(folder) in done.stderr
+    if form:
+        assert json.loads(done.stdout)["verdict"] == "works"
+    else:
+        assert "It works: the GPU ran all" in done.stdout

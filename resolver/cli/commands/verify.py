@@ -1,6 +1,7 @@
 """`verify`: real inference in the environment, with small models or the user's own.
 
-Shell, and thin. Raises the Errors of what it calls, and `shape-syntax` and `shape-counts`.
+Shell, and thin. Raises the Errors of what it calls, `shape-syntax` and `shape-counts`, and, before
+anything is measured, `file-unwritable`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ...matrix.load import add_torch, load_matrix
 from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
 from ...report.verification import verification_sections
+from ...utils.files import check_place
 from ...utils.process import run as run_process
 from ...verify.model_report import with_environment, without_run
 from ...verify.model_runner import Measured, MeasuringPlace, run_model
@@ -47,6 +49,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     read_shapes(arguments.shape)  # a mistake is told before anything takes time
     if arguments.argument and not Path(arguments.argument).is_file():
         raise Error("model-unreadable", file=arguments.argument, problem=cause("file-absent"))
+    if arguments.report is not None:
+        check_place(Path(arguments.report))
     found, target = probe_machine(arguments, environ)
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
@@ -83,7 +87,7 @@ def _verify_model(
     language: Language,
     about: tuple[Facts, Target, Verification],
 ) -> int:
-    """Run the user's model, print what came of it, and write the page."""
+    """Run the user's model, print what came of it, and write the page; that last: it may fail."""
     from ...report.measurement import bench_sections, model_sections
 
     _, target, verification = about
@@ -107,8 +111,6 @@ def _verify_model(
             else Measured(without_run(verification, place.shown))
         )
     report, bench, advice = measured.report, measured.bench, measured.advice
-    if arguments.report is not None:
-        _write_page(arguments.report, arguments, about, measured, redact, language)
     if arguments.json:
         document = {**verification.to_json(), "verdict": report.verdict, "model": report.to_json()}
         if bench is not None and advice is not None:
@@ -123,6 +125,13 @@ def _verify_model(
             first, *others = verification_sections(verification, texts, command=command)
             sections = (first, *sections, *others)
         console.print_sections(sections)
+    if arguments.report is not None:
+        try:
+            _write_page(arguments.report, arguments, about, measured, redact, language)
+        except Error as error:
+            failed = texts.error(error)
+            console.print_error(failed, texts, as_json=False)
+            return failed.exit_code
     if measured.interrupted:
         return INTERRUPTED
     return 0 if report.verdict == "works" else 6
