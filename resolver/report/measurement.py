@@ -57,6 +57,8 @@ def verdict_remedy(report: ModelReport, texts: Texts, command: TypedCommand) -> 
 
 def _verdict_code(report: ModelReport) -> str:
     own = report.verdict in _OWN_VERDICTS and not report.of_environment
+    if report.verdict == "works" and any(row.right is None for row in report.checked):
+        return "model-works-unchecked"
     return f"model-{report.verdict}" if own else report.verdict
 
 

@@ -62,7 +62,7 @@ class Checked:
     deviation: float | None
     tolerance: float
     right: bool | None
-    """None: what comes out is random, so that nothing can be said."""
+    """None: what comes out is random, or has no numbers, so that nothing can be said."""
     problem: str | None
 
 

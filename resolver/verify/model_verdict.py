@@ -78,7 +78,7 @@ def judge_model(
         evidence += last_words(measured.log)
     elif tried:
         verdict, values, notes = _verdict(measured, fallbacks, checked, without_tf32)
-    if not measured.given and any(_is_free(row) for row in measured.inputs):
+    if measured.shapes and not measured.given and any(map(_is_free, measured.inputs)):
         shapes = "; ".join(map(shape_flags, measured.shapes))
         notes.append(reason("shapes-guessed", shapes=shapes))
     if measured.broken_names:
@@ -140,11 +140,12 @@ def _verdict(
             notes.append(reason("tf32-deviates", deviation=f"{most:.2g}"))
             wrong = []
     if wrong:
-        names = ", ".join(dict.fromkeys(row.name for row in wrong))
-        return "wrong-result", (("outputs", names),), notes
-    if any(row.right is None for row in checked):
-        names = ", ".join(dict.fromkeys(row.name for row in checked if row.right is None))
+        return "wrong-result", (("outputs", _names(wrong)),), notes
+    unknown = [row for row in checked if row.right is None]
+    if names := _names(row for row in unknown if row.problem != "type"):
         notes.append(reason("outputs-random", outputs=names))
+    if names := _names(row for row in unknown if row.problem == "type"):
+        notes.append(reason("outputs-not-compared", outputs=names))
     missing = [row for row in fallbacks if row.why not in FREE]
     total = len(_nodes(measured.events.get(CUDA, ())))
     if missing:
@@ -256,6 +257,10 @@ def check_outputs(measured: Measurement, key: str) -> tuple[Checked, ...]:
             checked = {"tolerance": tolerance, "right": None if row.name in random else right}
             rows.append(Checked(**asdict(row) | checked | {"shape": shape}))
     return tuple(sorted(rows, key=lambda row: row.shape))
+
+
+def _names(rows: Iterable[Checked]) -> str:
+    return ", ".join(dict.fromkeys(row.name for row in rows))
 
 
 def _nodes(events: Iterable[NodeEvent]) -> list[NodeEvent]:

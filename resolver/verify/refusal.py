@@ -29,8 +29,8 @@ def refusal(measured: Measurement, file: str) -> Error | None:
     """Return why the model at `file` was not run, as an Error; None where it was.
 
     Its code is `model-unreadable`, `model-external-data`, `model-too-new`, `model-operator`,
-    `model-memory`, `model-input-type`, `shape-unknown`, `shape-unfit`, `shape-large` or
-    `shapes-unfound`.
+    `model-memory`, `model-input-type`, `model-output-type`, `shape-unknown`, `shape-unfit`,
+    `shape-large` or `shapes-unfound`.
     """
     if measured.refused is None:
         return None
@@ -40,6 +40,9 @@ def refusal(measured: Measurement, file: str) -> Error | None:
         return Error("model-memory", file=file)
     if code == "load":
         return _load(said.get("error", ""), file, measured.release or "?")
+    if "No corresponding Numpy type" in said.get("error", ""):
+        outputs = ", ".join(f"{row.name} {row.type}" for row in measured.outputs)
+        return Error("model-output-type", file=file, outputs=outputs)
     if code == "shapes":
         shapes = values.get("shapes")
         tried = say_shapes(shapes_of(shapes)) if isinstance(shapes, Mapping) else ""

@@ -160,6 +160,7 @@ def test_a_verdict_without_a_hint_and_a_note_without_one() -> None:
 
 EN = load_texts("en")
 GPU = "CUDAExecutionProvider"
+FALLBACK = tuple((name, "1") for name in ("count", "total", "missing", "free", "operators"))
 
 
 def section(sections: tuple[Section, ...], heading: str) -> list[Row]:
@@ -218,6 +219,22 @@ def test_a_verdict_in_the_words_for_a_model_where_it_has_such_with_its_hint(
 
     assert [row.text for row in rows] == ["m.onnx", text, *([hint] if hint else [])]
     assert all(row.style == "dim" for row in rows[2:])
+
+
+@pytest.mark.parametrize(
+    ("right", "code"), [(True, "model-works"), (None, "model-works-unchecked")]
+)
+def test_of_an_output_that_was_not_compared_no_numbers_are_right(
+    *, right: bool | None, code: str
+) -> None:
+    values = (("total", "7"), ("shape_nodes", "0"))
+    found = report(values=values, checked=(checked(right=True), checked(right=right)))
+    rows = section(model_sections(found, EN), EN.label("model"))
+
+    assert rows[1].text == EN.verdict(code, values)
+    broken = report(verdict="cpu-fallback", values=FALLBACK, checked=(checked(right=None),))
+    rows = section(model_sections(broken, EN), EN.label("model"))
+    assert rows[1].text == EN.verdict("model-cpu-fallback", FALLBACK)
 
 
 def test_notes_with_their_hints_and_the_evidence() -> None:

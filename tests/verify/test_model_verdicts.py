@@ -23,8 +23,13 @@ def node(name: str, op: str = "MatMul", provider: str = GPU, **more: Any) -> Nod
     return NodeEvent(name=name, op=op, provider=provider, **{**values, "elements": 500, **more})
 
 
-def output(deviation: float | None = 0.0, name: str = "y", kind: str = "float32") -> OutputRow:
-    return OutputRow(name=name, type=kind, shape=(1, 3), deviation=deviation, problem=None)
+def output(
+    deviation: float | None = 0.0,
+    name: str = "y",
+    kind: str = "float32",
+    problem: str | None = None,
+) -> OutputRow:
+    return OutputRow(name=name, type=kind, shape=(1, 3), deviation=deviation, problem=problem)
 
 
 def ran(
@@ -269,6 +274,8 @@ def test_shapes_are_guessed_where_one_is_free_and_none_was_given(
         [("shapes-guessed", {"shapes": "--shape n=1x3; --shape n=4x3"})] if guessed else []
     )
     assert (found.inputs, found.shapes, found.shapes_given) == (inputs, shapes, given)
+    crashed = ran(inputs=inputs, given=given, ended=False, end="SIGSEGV")
+    assert notes(crashed) == [("model-crashes", {})]  # no shape is known to have worked
 
 
 @pytest.mark.parametrize(
@@ -318,6 +325,24 @@ def test_an_output_is_random_where_the_cpu_deviates_from_itself(
 
     assert found.verdict == verdict
     assert notes(found) == ([("outputs-random", {"outputs": "y"})] if verdict == "works" else [])
+
+
+def test_an_output_without_numbers_is_not_said_to_be_random() -> None:
+    rows = (
+        *(output(None, "none", problem="type"), output(None, "sparse", problem="type")),
+        *(output(0.5, "random"), output(None, "odd", problem="shape"), output()),
+    )
+
+    found = ran(outputs=rows, repeated=rows)
+
+    assert found.verdict == "works"
+    assert notes(found) == [
+        ("outputs-random", {"outputs": "random, odd"}),
+        ("outputs-not-compared", {"outputs": "none, sparse"}),
+    ]
+    alone = ran(outputs=rows[:1], repeated=rows)
+    assert [code for code, _ in notes(alone)] == ["outputs-not-compared"]
+    assert notes(ran(outputs=rows[-1:], repeated=rows[-1:])) == []
 
 
 def without_tf32(*outputs: OutputRow) -> Measurement:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ortgpu_fix.verify.bench import Timing, has_tf32, option_text, timing
-from ortgpu_fix.verify.measurement import Measurement
+from ortgpu_fix.verify.measurement import Measurement, Tensor
 from ortgpu_fix.verify.refusal import refusal
 
 
@@ -95,6 +95,24 @@ def test_what_is_wrong_with_the_inputs() -> None:
         {"file": "m.onnx", "tried": "x=1x2, s=", "problem": "no"},
     )
     assert refused("shapes", error="no", shapes="odd")[1]["tried"] == ""
+
+
+@pytest.mark.parametrize("more", ["", " bfloat16", " Int4x2"])
+def test_an_output_that_numpy_has_no_type_for_is_no_matter_of_shapes(more: str) -> None:
+    """Releases up to 1.20 do not name the type: the outputs are, as the model declares them."""
+    outputs = tuple(
+        Tensor(name=name, type=f"tensor({kind})", shape=(2,))
+        for name, kind in (("y", "float"), ("z", "bfloat16"))
+    )
+    values = {"error": f"RuntimeError: No corresponding Numpy type for Tensor Type.{more}"}
+
+    error = refusal(Measurement(refused=("shapes", values), outputs=outputs), "m.onnx")
+
+    assert error is not None
+    assert (error.code, dict(error.values)) == (
+        "model-output-type",
+        {"file": "m.onnx", "outputs": "y tensor(float), z tensor(bfloat16)"},
+    )
 
 
 @pytest.mark.parametrize("code", ["load", "shapes", "other"])

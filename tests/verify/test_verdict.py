@@ -600,6 +600,7 @@ def test_every_verdict_and_note_has_its_text() -> None:
         *(f"model-{code}" for code in ("works", "cpu-fallback", "wrong-result", "crashed")),
         *("model-memory", "model-never-ends", "model-crashes", "model-cpu-alone"),
         *("shapes-guessed", "tf32-deviates", "outputs-random", "node-names-broken"),
+        *("outputs-not-compared", "model-works-unchecked"),
     }
     more |= {f"session-{verdict}" for verdict in get_args(SessionVerdict)}
     more |= {f"running-{verdict}" for verdict in get_args(RunningVerdict)}
