@@ -250,7 +250,7 @@ def test_what_was_measured_is_told_where_the_page_cannot_be_written(
     folder.mkdir()
     recorded = own_model(gpu=True, change=on_the_gpu)
 
-    def listener(*arguments: Any, **more: Any) -> Finished:
+    def listener(*arguments: Any, **more: Any) -> Any:
         folder.rmdir()
         proven("works", recorded)
         return recorded(*arguments, **more)
