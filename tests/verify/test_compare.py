@@ -88,6 +88,7 @@ def test_of_a_list_the_type_of_its_elements_and_how_many_there_are_is_told() -> 
     row = compare(np, [floats(1, 2, kind="float16")], [floats(1, 2, kind="float16")])
 
     assert (row["type"], row["shape"]) == ("float16", [2])
+    assert compare(np, [], [])["shape"] == [0]
 
 
 @pytest.mark.parametrize("other", [None, object()])

@@ -147,5 +147,11 @@ def test_no_driver_explains_the_crash_of_a_build_for_the_gpu_alone(
     assert found.evidence[-1] == "inference: ended by SIGSEGV"
 
 
+def test_a_crash_before_any_inference_is_not_put_down_to_the_driver() -> None:
+    found = ended({"event": "needed", "cuda": "12"}, log="", step="preload_dlls")
+
+    assert (found.verdict, found.notes) == ("crashed", ())
+
+
 def test_a_silent_child_has_no_last_line() -> None:
     assert last_words("\n \n") == []

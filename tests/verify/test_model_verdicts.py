@@ -340,6 +340,11 @@ def test_an_output_without_numbers_is_not_said_to_be_random() -> None:
         ("outputs-random", {"outputs": "random, odd"}),
         ("outputs-not-compared", {"outputs": "none, sparse"}),
     ]
+    twice = ran(compared={(CUDA, 0): rows[:3], (CUDA, 1): rows[:3]}, repeated=rows)
+    assert [values for _, values in notes(twice)] == [
+        {"outputs": "random"},
+        {"outputs": "none, sparse"},
+    ]
     alone = ran(outputs=rows[:1], repeated=rows)
     assert [code for code, _ in notes(alone)] == ["outputs-not-compared"]
     assert notes(ran(outputs=rows[-1:], repeated=rows[-1:])) == []
