@@ -22,6 +22,7 @@ _MEMORY = re.compile(r"bad_alloc|Failed to allocate memory")
 _NO_MODEL = re.compile(
     r"INVALID_PROTOBUF|No graph was found|NO_SUCHFILE|ModelProto does not have a graph"
 )
+_NO_NUMPY_TYPE = re.compile(r"No corresponding Numpy type for Tensor Type")
 _PREFIX = re.compile(r"^[\w.]+: |\[ONNXRuntimeError\] : \d+ : \w+ : ")
 
 
@@ -40,7 +41,7 @@ def refusal(measured: Measurement, file: str) -> Error | None:
         return Error("model-memory", file=file)
     if code == "load":
         return _load(said.get("error", ""), file, measured.release or "?")
-    if "No corresponding Numpy type" in said.get("error", ""):
+    if _NO_NUMPY_TYPE.search(said.get("error", "")):
         outputs = ", ".join(f"{row.name} {row.type}" for row in measured.outputs)
         return Error("model-output-type", file=file, outputs=outputs)
     if code == "shapes":
