@@ -67,8 +67,7 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
             action = made.add_argument(*flag.spellings, dest=flag.field, action="store_true")
         else:
             kind = "append" if flag.takes == "values" else "store"
-            type_ = _one_of(flag) if flag.choices else str
-            words = {"dest": flag.field, "action": kind, "type": type_}
+            words = {"dest": flag.field, "action": kind, "type": _value_of(flag)}
             action = made.add_argument(*flag.spellings, **words)  # type: ignore[arg-type]
         actions[flag.name] = action
     for name, action in actions.items() if shown else ():
@@ -82,17 +81,27 @@ def _known_command(word: str) -> str:
     return word
 
 
-def _one_of(flag: Flag) -> Callable[[str], str]:
-    """Return the type of a flag that takes one of its choices."""
+def _value_of(flag: Flag) -> Callable[[str], str]:
+    """Return the type of a flag that takes a value, one of its choices where it has some.
+
+    An empty one is that of a variable that is not set, and no wish.
+    """
 
     def check(value: str) -> str:
-        if value not in flag.choices:
+        if not value:
+            raise _lacking(f"--{flag.name}")
+        if flag.choices and value not in flag.choices:
             choices = ", ".join(flag.choices)
             problem = Error("value-unknown", flag=f"--{flag.name}", value=value, choices=choices)
             raise Error("usage", problem=problem)
         return value
 
     return check
+
+
+def _lacking(name: str) -> Error:
+    """Return the Error that `name` has no value."""
+    return Error("usage", problem=Error("value-missing", flag=name))
 
 
 def _unknown(word: str, known: Sequence[str]) -> Error:
@@ -123,6 +132,8 @@ def parse(argv: Sequence[str]) -> CommandLine:
         raise _alone(RUN, "-- COMMAND")
     if more:
         raise Error("usage", problem=Error("argument-unknown", given=more[0]))
+    if "" in {found.argument, *found.others}:
+        raise _lacking(found.command)
     values = {name: value for name, value in vars(found).items() if value}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
     line = CommandLine(**values | lists, rest=rest)
@@ -165,7 +176,7 @@ def _without_value(error: argparse.ArgumentError) -> Error:
     """Return the Error of a flag that lacks its value, or has one that it does not take."""
     for flag in FLAGS:
         if error.argument_name == "/".join(flag.spellings) and flag.takes != "nothing":
-            return Error("usage", problem=Error("value-missing", flag=f"--{flag.name}"))
+            return _lacking(f"--{flag.name}")
     return Error("usage", problem=error)
 
 

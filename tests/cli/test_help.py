@@ -16,9 +16,10 @@ import pytest
 from ortgpu_fix import __main__
 from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
-from ortgpu_fix.cli.flags import FLAGS, FORMATS, SHELLS
+from ortgpu_fix.cli.flags import FLAGS, FORMATS, SHELLS, Flag
 from ortgpu_fix.cli.help import COLUMNS, GROUPS, help_text
 from ortgpu_fix.data_files import load_table
+from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.sections import width
 
 TABLE = load_table("help")
@@ -85,6 +86,9 @@ def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[st
         (["diff", "a", "b", "c"], "`c` is not known here", "无法识别 `c`"),
         (["lock", "--format", "x"], "takes requirements, pylock", "可用的值为 requirements"),
         (["--gpu"], "`--gpu` needs a value", "`--gpu` 缺少值"),
+        (["explain", ""], "`explain` needs a value", "`explain` 缺少值"),
+        (["diff", "", "new"], "`diff` needs a value", "`diff` 缺少值"),
+        (["diff", "old", ""], "`diff` needs a value", "`diff` 缺少值"),
         (["--forget"], "`--forget` goes with `undo, matrix`", "需要与 `undo, matrix` 一起使用"),
         (["matrix", "0.1"], "holds no onnxruntime-gpu 0.1", "没有 onnxruntime-gpu 0.1"),
     ],
@@ -100,6 +104,17 @@ def test_a_wrong_command_line_is_told_in_both_languages(
         monkeypatch.setenv("ORTGPU_FIX_LANG", language)
         assert __main__.main(argv) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag.takes != "nothing"])
+def test_a_value_that_is_empty_is_no_wish(flag: Flag) -> None:
+    """A variable of the shell that is not set: `--python "$APPVENV"` is not what is here."""
+    for spelling in flag.spellings:
+        with pytest.raises(Error) as caught:
+            cli.parse([spelling, ""])
+        problem = caught.value.values["problem"]
+        assert isinstance(problem, Error)
+        assert (problem.code, problem.values) == ("value-missing", {"flag": f"--{flag.name}"})
 
 
 @pytest.mark.parametrize(
