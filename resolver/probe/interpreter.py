@@ -13,6 +13,7 @@ from pathlib import Path
 from ..errors import Error
 from ..facts.model import OWN_ENVIRONMENT
 from ..utils.process import own_environment, run
+from .libraries import find_text
 
 DOT_VENV = ".venv"
 _VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
@@ -22,6 +23,10 @@ SECONDS = 30.0
 """For the launcher, which may have to look through the registry of a slow machine."""
 _MARKS = ("pyvenv.cfg", "bin/activate", "Scripts/activate")
 """Files of a virtual environment, be it whole or not."""
+_PACKAGES = ("lib/*/site-packages/*-info", "Lib/site-packages/*-info")
+_REQUIRED = re.compile(r"^Requires-Dist: *([\w.-]+)(?!.*\bextra\b)", re.MULTILINE)
+_ALONE = ("ortgpu-fix", "pip", "setuptools", "wheel", "uv")
+"""This program, and what installs it."""
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -35,8 +40,8 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
     for a venv's interpreter is one.
 
     Raises Error `python-not-found`, `python-folder-empty`, `python-broken` (a dangling link),
-    `python-only-version`, `python-not-launched`, and `own-environment` (what pipx or uv made for
-    this program alone).
+    `python-only-version`, `python-not-launched`, and `own-environment` (what was made for this
+    program alone).
     """
     if python is not None and _LAUNCHED.fullmatch(python):
         return _launched(python, environ)
@@ -97,12 +102,35 @@ def is_version(python: str, environ: Mapping[str, str], cwd: Path) -> bool:
 
 
 def is_private(prefix: Path) -> bool:
-    """Tell whether pipx, `uv tool` or `uvx` made the environment for one program alone.
+    """Tell whether the environment is one program's alone: made by pipx, `uv tool`, `uvx`, or venv.
 
     The first two leave a file of theirs in it; the third makes it in uv's cache.
     """
     marks = ("pipx_metadata.json", "uv-receipt.toml")
-    return any((prefix / mark).is_file() for mark in marks) or prefix.parent.name == "archive-v0"
+    made = any((prefix / mark).is_file() for mark in marks) or prefix.parent.name == "archive-v0"
+    return made or _is_alone(prefix)
+
+
+def _is_alone(prefix: Path) -> bool:
+    """Tell whether a virtual environment holds this program, what it requires, and no other.
+
+    One that shows the packages of the Python below it may be an application's.
+    """
+    settings = find_text(prefix / "pyvenv.cfg")
+    if settings is None or re.search(r"(?m)^include-system-site-packages *= *true", settings):
+        return False
+    infos = [info for pattern in _PACKAGES for info in prefix.glob(pattern)]
+    others = {_canonical(info.name.partition("-")[0]): info for info in infos}
+    waiting = [*_ALONE]
+    while waiting:
+        if info := others.pop(waiting.pop(), None):
+            head = (find_text(info / "METADATA") or "").partition("\n\n")[0]
+            waiting += map(_canonical, _REQUIRED.findall(head))
+    return not others
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _interpreter(path: Path) -> Path:

@@ -124,6 +124,41 @@ def test_the_programs_private_environment_is_never_meant(
     assert caught.value.code == "own-environment"
 
 
+OF_THE_PROGRAM = {
+    "ortgpu_fix": ["pip-api>=0.0.34", "rich>=13.7; python_version >= '3.8'"],
+    "pip_api": ["pip"],
+    "rich": ["Pygments<3,>=2", "ipywidgets<9; extra == 'jupyter'"],
+    "pygments": [],
+    "pip": [],
+    "setuptools": [],
+    "wheel": [],
+    "uv": [],
+}
+OF_AN_APPLICATION: list[dict[str, list[str]]] = [
+    {"flask": []},
+    {"ipywidgets": []},  # of an extra that nobody asked for
+    {"pip_api": ["pip"], "typer": ["rich"]},
+]
+
+
+@pytest.mark.parametrize("more", [{}, *OF_AN_APPLICATION])
+@pytest.mark.parametrize("folder", ["lib/python3.11/site-packages", "Lib/site-packages"])
+def test_a_virtual_environment_of_this_program_alone_is_private(
+    tmp_path: Path, folder: str, more: dict[str, list[str]]
+) -> None:
+    for name, requires in {**OF_THE_PROGRAM, **more}.items():
+        info = tmp_path / folder / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        lines = [f"Name: {name}", *(f"Requires-Dist: {line}" for line in requires)]
+        if name != "wheel":  # an uninstall that was killed
+            (info / "METADATA").write_text("\n".join([*lines, "", "Requires-Dist: flask", ""]))
+    assert not interpreter.is_private(tmp_path)  # no virtual environment: a Python of an image
+
+    for shown, private in (("false", not more), ("true", False)):
+        (tmp_path / "pyvenv.cfg").write_text(f"home = /\ninclude-system-site-packages = {shown}\n")
+        assert interpreter.is_private(tmp_path) == private
+
+
 def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
     venv = tmp_path / ".venv"
     assert interpreter.chosen_by(None, {}, tmp_path) == OWN_ENVIRONMENT
