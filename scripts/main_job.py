@@ -28,7 +28,8 @@ def main() -> int:
     program = [str(python), "-m", "ortgpu_fix"]
     if sys.argv[1:]:
         return subprocess.run([*program, *sys.argv[1:]], check=False).returncode
-    done = subprocess.run([*program, "--dry-run"], check=False).returncode
+    # Here `.venv` is looked at, unless another one is active; elsewhere it is the program's own.
+    done = subprocess.run([*program, "--dry-run"], cwd=ROOT, check=False).returncode
     if done == IMPOSSIBLE:
         print("\n\nNo GPU can be used here. The plan for an example machine:\n", flush=True)
         done = subprocess.run([*program, "--facts", "example"], check=False).returncode
