@@ -69,7 +69,7 @@ def _print(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     message = texts.error(error)
     try:
         console.print_error(message, texts, as_json=as_json)
-    except (Error, BrokenPipeError):  # stdout does not take the document
+    except (Error, OSError):  # stdout does not take the document
         console.detach_stdout()
         with contextlib.suppress(OSError):  # nor does stderr: the exit code is what is left
             console.print_error(message, texts, as_json=False)

@@ -51,7 +51,9 @@ def help_text(
     rows = [(f"  {example}", "") for example in row["examples"]]
     blocks.append(_block(headings["examples"], rows, 0, columns))
     blocks.append(_block(headings["flags"], flags, min(_INDENT, columns // 3), columns))
-    blocks.append(_block(headings["exits"], exits, 5, columns))
+    blocks.append(
+        _block(headings["exits"], exits, 2 + max(len(head) for head, _ in exits), columns)
+    )
     return "\n\n".join(blocks)
 
 

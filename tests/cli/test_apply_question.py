@@ -45,9 +45,21 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals of Unix")
-@pytest.mark.parametrize("verbose", [(), ("-v",)])
+@pytest.mark.parametrize(
+    ("verbose", "answer", "code", "said_last"),
+    [
+        ((), b"n\n", 2, "error: Nothing was changed"),
+        (("-v",), b"\x03", 130, "hint: Run again whenever you like"),
+    ],
+)
 def test_a_file_that_the_matrix_lacks_is_shown_before_the_question(
-    lacking: Stand, tmp_path: Path, verbose: tuple[str, ...]
+    lacking: Stand,
+    tmp_path: Path,
+    *,
+    verbose: tuple[str, ...],
+    answer: bytes,
+    code: int,
+    said_last: str,
 ) -> None:
     """Its hash with `-v`: many of them would push the question off the screen."""
     import pty
@@ -65,18 +77,49 @@ def test_a_file_that_the_matrix_lacks_is_shown_before_the_question(
             said += piece
             if said.endswith(b"[y/N] "):
                 assert not list(lacking.state.glob("stage/wheels/*"))
-                os.write(terminal, b"n\n")
+                os.write(terminal, answer)
     os.close(terminal)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
-    before, question, _ = said.decode().partition("Apply this plan? [y/N] ")
+    before, question, after = said.decode().partition("Apply this plan? [y/N] ")
     digest = hashlib.sha256(lacking.wheels[f"{LACKS} 25.9.23"].read_bytes()).hexdigest()
     assert question, said
     assert re.search(rf"\+ {LACKS} 25.9.23 +from {lacking.server.url}", before)
     assert (f"sha256:{digest}" in before) is bool(verbose)
-    assert code == 2
+    assert (ended, after.splitlines()[-1]) == (code, said_last)
     assert lacking.unchanged()
     assert not lacking.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ((), "Run again whenever you like"),
+        (
+            ("a.whl", "b.whl.part"),
+            "The next run uses what was downloaded (2 kB); `ortgpu-fix undo` removes it",
+        ),
+    ],
+)
+def test_who_interrupts_it_before_the_change_is_told_what_stays(
+    lacking: Stand,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kept: tuple[str, ...],
+    said: str,
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        for name in kept:
+            (lacking.state / "stage/wheels").mkdir(parents=True, exist_ok=True)
+            (lacking.state / "stage/wheels" / name).write_bytes(bytes(1000))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(applying, "apply", interrupted)
+
+    done = run_here(*arguments(lacking, "--yes"), cwd=tmp_path, env=environment(tmp_path))
+
+    assert done.returncode == 130
+    assert done.stderr == f"error: Interrupted; nothing was changed\n\nhint: {said}\n"
 
 
 def test_and_in_the_document(

@@ -146,6 +146,14 @@ def test_the_whole_fits_a_screen_in_groups_by_job(language: Any) -> None:
     assert [line for line in lines if line in heads] == heads
 
 
+@pytest.mark.parametrize(("command", "indent"), [("check", 2), ("apply", 4)])
+def test_exit_codes_stand_in_a_column(command: str, indent: int) -> None:
+    said = help_text(command, TABLE, "en")
+
+    assert f"\n  0{' ' * indent}healthy" in said
+    assert ("\n  130  interrupted (Ctrl-C)" in said) is (command == "apply")
+
+
 @pytest.mark.parametrize("command", TABLE["commands"])
 def test_a_command_has_its_own_exit_codes_alone(command: str) -> None:
     said = help_text(command, TABLE, "en").rpartition("exit codes:")[2]

@@ -5,6 +5,7 @@ Most run in the process of the tests; where a process of its own shows more, it 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -529,6 +530,19 @@ def test_ctrl_c_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "run_command", interrupted)
 
     assert __main__.main([]) == 130
+
+
+def test_a_terminal_that_is_gone_takes_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process gets SIGHUP; the exit code is what is left."""
+    from ortgpu_fix import __main__
+
+    def gone(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(console, "print_error", gone)
+    monkeypatch.setattr(console, "detach_stdout", lambda: None)
+
+    assert __main__.main(["--cuda", "x"]) == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe of the shell")

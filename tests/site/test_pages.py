@@ -70,7 +70,7 @@ def test_everything_has_an_address(pages: dict[str, Page], language: Language) -
         *("", "ort/", "error/", "exit/", "doc/"),
         *(f"ort/{version}/" for version in releases),
         *(f"error/{code}/" for code in failures),
-        *(f"exit/{code}/" for code in range(8)),
+        *(f"exit/{code}/" for code in (*range(8), 130)),
         *(f"doc/{name}/" for name in guides),
     }
 

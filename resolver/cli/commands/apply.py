@@ -17,7 +17,7 @@ from ...apply.before_change import (
 )
 from ...apply.chosen_wheels import ChosenWheel
 from ...apply.rollback import pending_recovery, recover_interrupted
-from ...apply.state_folder import Site
+from ...apply.state_folder import Site, size_of
 from ...companions.build import LocalWheel, build_companions
 from ...companions.contents import LIBRARIES
 from ...engine.choose import choose_engine
@@ -25,6 +25,7 @@ from ...errors import Error
 from ...facts.target import Target
 from ...index.client import Index
 from ...messages.catalog import Language, Texts, load_texts
+from ...messages.sections import size
 from ...plan.model import Plan
 from ...probe.machine import described_target, target_of
 from ...report.plan import plan_sections
@@ -72,7 +73,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         _print_document(files, document, arguments, texts)
         return plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    with _told():
+    with _told(Site.of(inputs.target)):
         if not arguments.json:
             console.print_sections(sections[:-1])  # the last names the command that does it: this
             console.print_result("")
@@ -104,12 +105,19 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`."""
+def _told(site: Site) -> Iterator[None]:
+    """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`.
+
+    And Error `interrupted`, or `interrupted-downloads`, for what ends it before the first change.
+    """
     try:
         yield
     except BrokenPipeError as error:
         raise Error("apply-interrupted") from error
+    except KeyboardInterrupt as error:
+        if kept := size_of(site.stage):
+            raise Error("interrupted-downloads", size=size(kept)) from error
+        raise Error("interrupted") from error
 
 
 def _print_document(
