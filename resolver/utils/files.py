@@ -50,11 +50,10 @@ def check_place(path: Path) -> None:
     import tempfile  # noqa: PLC0415 - as in `write`
 
     with _unwritable(path):
-        goal = path.resolve()
-        if goal.is_dir():
+        if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if goal.is_file() or not goal.exists():
-            tempfile.NamedTemporaryFile(dir=goal.parent).close()
+        if path.is_file() or not path.exists():  # resolved, a pipe (`/dev/stdout`) is nowhere
+            tempfile.NamedTemporaryFile(dir=path.resolve().parent).close()
 
 
 @contextmanager

@@ -105,6 +105,10 @@ def test_what_is_no_file_needs_no_place_beside_it(
 
     monkeypatch.setattr("tempfile.NamedTemporaryFile", none)
 
+    reader, writer = os.pipe()
+    check_place(Path(f"/dev/fd/{writer}"))  # `-o >(...)`
+    os.close(reader)
+    os.close(writer)
     check_place(Path(os.devnull))
     (tmp_path / "there").touch()
     for path in (tmp_path / "there", tmp_path / "new"):
