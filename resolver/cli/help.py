@@ -39,7 +39,7 @@ def help_text(
         whole, more = (_wrapped(headings[name], columns) for name in ("whole", "more"))
         return "\n\n".join([usage, whole, "\n".join(groups), more])
     row, shown = table["commands"][command], {flag.name: flag for flag in FLAGS}
-    names = [*row["flags"], *table["common"]["flags"]]
+    names = dict.fromkeys([*row["flags"], *table["common"]["flags"]])
     flags = [
         (_flag(shown[name]), table["flags"][name][language])
         for name in names

@@ -175,7 +175,9 @@ def _own_words(argv: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...]]:
 def _without_value(error: argparse.ArgumentError) -> Error:
     """Return the Error of a flag that lacks its value, or has one that it does not take."""
     for flag in FLAGS:
-        if error.argument_name == "/".join(flag.spellings) and flag.takes != "nothing":
+        if error.argument_name == "/".join(flag.spellings):
+            if flag.takes == "nothing":
+                return Error("usage", problem=Error("value-superfluous", flag=f"--{flag.name}"))
             return _lacking(f"--{flag.name}")
     return Error("usage", problem=error)
 

@@ -21,6 +21,8 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
+_PATHS = frozenset({"file", "folder", "path"})
+"""The names of values that are paths, which may have line breaks in them."""
 _LONGEST = 8000
 """Characters of one value in a text; a hostile file may have a line of megabytes."""
 
@@ -44,7 +46,7 @@ class Texts(NamedTuple):
         """Return the message of `error`; a value that is an error itself is written as its text."""
         row = self.table["errors"][error.code]
         values = {
-            name: self.error(value).text if isinstance(value, Error) else self._shown(value)
+            name: self.error(value).text if isinstance(value, Error) else self._shown(name, value)
             for name, value in error.values.items()
         }
         return Message(
@@ -103,7 +105,7 @@ class Texts(NamedTuple):
         row: Mapping[str, Mapping[str, str]] = self.table["verdicts"][code]
         if key not in row:
             return ""
-        shown = {name: self._shown(value) for name, value in values}
+        shown = {name: self._shown(name, value) for name, value in values}
         return row[key][self.language].format(**shown, **command)
 
     def advice(self, row: Reason, **command: TypedCommand) -> str:
@@ -123,16 +125,18 @@ class Texts(NamedTuple):
         **command: TypedCommand,
     ) -> str:
         text: str = self.table[table][code][key][self.language]
-        return text.format(**{name: self._shown(value) for name, value in values}, **command)
+        return text.format(**{name: self._shown(name, value) for name, value in values}, **command)
 
-    def _shown(self, value: object) -> object:
-        """Return a value as a text may have it; most come from elsewhere."""
+    def _shown(self, name: str, value: object) -> object:
+        """Return a value as a text may have it, a path in one line; most come from elsewhere."""
         if isinstance(value, int | float):
             return value
         if isinstance(value, Cause):
             return self._text("causes", value.code, "text", value.values)
         shown = ", ".join(map(str, value)) if type(value) is tuple else str(value)
         text = str(clean(shown))
+        if name in _PATHS:
+            text = text.replace("\n", " ")
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

@@ -61,7 +61,7 @@ def machine_section(facts: Facts, texts: Texts) -> Section:
             Row(head=texts.label("machine"), text=_joined(system)),
             Row(head=texts.label("driver"), text=driver_text),
             Row(head=texts.label("gpus"), text=gpu_text or texts.label("none")),
-            Row(head=texts.label("environment"), text=_joined(where)),
+            Row(head=texts.label("environment"), text=_joined(where).replace("\n", " ")),
         )
     )
 

@@ -89,6 +89,10 @@ def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[st
         (["explain", ""], "`explain` needs a value", "`explain` 缺少值"),
         (["diff", "", "new"], "`diff` needs a value", "`diff` 缺少值"),
         (["diff", "old", ""], "`diff` needs a value", "`diff` 缺少值"),
+        (["--json=1"], "`--json` takes no value", "`--json` 不接受值"),
+        (["-vx"], "`--verbose` takes no value", "`--verbose` 不接受值"),
+        (["run", "--pid", "x"], "number of a process, and `x` is none", "`x` 不是"),
+        (["run", "--pid", "0"], "number of a process, and `0` is none", "`0` 不是"),
         (["--forget"], "`--forget` goes with `undo, matrix`", "需要与 `undo, matrix` 一起使用"),
         (["matrix", "0.1"], "holds no onnxruntime-gpu 0.1", "没有 onnxruntime-gpu 0.1"),
     ],
@@ -146,6 +150,15 @@ def test_the_whole_fits_a_screen_in_groups_by_job(language: Any) -> None:
     assert [line for line in lines if line in heads] == heads
 
 
+@pytest.mark.parametrize("command", TABLE["commands"])
+def test_a_flag_is_told_once(command: str) -> None:
+    said = help_text(command, TABLE, "en").partition("\nflags:\n")[2].partition("\n\n")[0]
+    told = [line.split()[0] for line in said.splitlines() if line.startswith("  -")]
+
+    assert len(told) == len(set(told))
+    assert "--json" in told
+
+
 @pytest.mark.parametrize(("command", "indent"), [("check", 2), ("apply", 4)])
 def test_exit_codes_stand_in_a_column(command: str, indent: int) -> None:
     said = help_text(command, TABLE, "en")
@@ -170,6 +183,10 @@ COMPLETED = [
     ("ortgpu-fix lock --format ", [*FORMATS]),
     ("ortgpu-fix --facts exa", ["example.json"]),
     ("ortgpu-fix explain exa", ["example.json"]),
+    ("ortgpu-fix help ve", ["verify"]),
+    ("ortgpu-fix help do", ["download"]),
+    ("ortgpu-fix explain help", ["help.txt"]),
+    ("ortgpu-fix --json cache ", ["dir", "info", "purge"]),
     ("ortgpu-fix --python exa", ["example.json"]),
     ("ortgpu-fix --find-links whe", ["wheels"]),
 ]
@@ -206,6 +223,7 @@ def test_bash_completes(
     typed: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "example.json").touch()
+    (tmp_path / "help.txt").touch()
     (tmp_path / "wheels").mkdir()
     (tmp_path / "wheels.txt").touch()
     __main__.main(["--completions", "bash"])
@@ -233,6 +251,7 @@ def test_fish_completes(
     typed: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "example.json").touch()
+    (tmp_path / "help.txt").touch()
     (tmp_path / "wheels").mkdir()
     (tmp_path / "wheels.txt").touch()
     __main__.main(["--completions", "fish"])
@@ -243,3 +262,28 @@ def test_fish_completes(
     )
 
     assert [line.partition("\t")[0].rstrip("/") for line in done.stdout.splitlines()] == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["help", ""], [*cli.COMMANDS]),
+        (["--json", "cache", ""], [*cli.CACHE]),
+        (["explain", "help"], ["a file"]),
+    ],
+)
+def test_zsh_completes_the_word_after_the_command(
+    words: list[str], offered: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    __main__.main(["--completions", "zsh"])
+    function = capsys.readouterr().out.partition("# Custom Preamble")[2].partition("# End")[0]
+    script = f"""{function}
+compadd() {{ print -l -- "${{@[2,-1]}}" }}
+_files() {{ print a file }}
+words=(ortgpu-fix {shlex.join(words)}); CURRENT=$#words
+_ortgpu_fix_file
+"""
+    done = subprocess.run(["zsh", "-fc", script], capture_output=True, text=True, check=False)
+
+    assert (done.stdout.splitlines(), done.stderr) == (offered, "")

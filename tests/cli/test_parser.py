@@ -323,6 +323,14 @@ def test_a_file_that_cannot_be_written(run: Run) -> None:
     failed(run("facts", "-o", "/nowhere/facts.json"), 7)
 
 
+@pytest.mark.parametrize("argv", [["facts", "--from-text"], ["explain"]])
+def test_a_text_that_is_not_there(argv: list[str], run: Run) -> None:
+    done = run(*argv, "none.txt")
+
+    assert failed(done, 7).startswith("error: The text `none.txt` cannot be read: No such file")
+    assert done.stderr.endswith("hint: Name a file, or pipe the text in and name `-`\n")
+
+
 def test_check_says_nothing(run: Run, tmp_path: Path) -> None:
     done = run("--check", "--facts", machine(tmp_path))
 

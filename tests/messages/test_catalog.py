@@ -100,6 +100,18 @@ def test_every_error_text_is_raised_somewhere() -> None:
     assert [code for code in TABLE["errors"] if f'"{code}"' not in source] == []
 
 
+def test_a_path_is_shown_in_one_line_and_what_a_program_said_as_it_said_it() -> None:
+    texts = Texts(table=TABLE)
+
+    said = texts.error(Error("file-unwritable", file="/a\nb", cause="no\nroom"))
+    assert said.text == "`/a b` cannot be written: no\nroom"
+    assert "`/a b`" in texts.error(Error("own-environment", path=Path("/a\nb"))).text
+    assert "/a b" in texts.error(Error("disk-full", folder="/a\nb")).text
+    assert texts.label("undone", path="/a\nb") == "/a b is as it was before the last apply"
+    told = Texts(table={"verdicts": {"x": {"text": {"en": "{path}: {said}"}}}})
+    assert told.verdict("x", (("path", "/a\nb"), ("said", "a\nb"))) == "/a b: a\nb"
+
+
 def test_every_exit_code_is_one_of_the_contract() -> None:
     assert {row["exit"] for row in TABLE["errors"].values()} <= {2, 3, 4, 5, 6, 7, 130}
 

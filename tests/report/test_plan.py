@@ -269,6 +269,8 @@ def test_a_gpu_of_unknown_capability_is_shown_as_such() -> None:
         ("~/.venv/bin/python", "VIRTUAL_ENV", ", ~/.venv/bin/python (VIRTUAL_ENV)"),
         ("~/.venv/bin/python", OWN_ENVIRONMENT, ", ~/.venv/bin/python (this program's own)"),
         ("~/.venv/bin/python", None, ", ~/.venv/bin/python"),
+        ("/a\nb/bin/python", "VIRTUAL_ENV", ", /a b/bin/python (VIRTUAL_ENV)"),
+        ("/a\nb/bin/python", None, ", /a b/bin/python"),
         (None, "VIRTUAL_ENV", ""),
     ],
 )

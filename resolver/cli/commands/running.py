@@ -44,7 +44,7 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,9}", text):
-        raise Error("usage", problem=Error("argument-unknown", given=text))
+        raise Error("usage", problem=Error("wish-pid", value=text))
     return int(text)
 
 
