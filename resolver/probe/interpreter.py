@@ -25,8 +25,8 @@ _MARKS = ("pyvenv.cfg", "bin/activate", "Scripts/activate")
 """Files of a virtual environment, be it whole or not."""
 _PACKAGES = ("lib/*/site-packages/*-info", "Lib/site-packages/*-info")
 _REQUIRED = re.compile(r"^Requires-Dist: *([\w.-]+)(?!.*\bextra\b)", re.MULTILINE)
-_ALONE = ("ortgpu-fix", "pip", "setuptools", "wheel", "uv")
-"""This program, and what installs it."""
+_ALONE = ("ortgpu-fix", "setuptools", "wheel", "uv")
+"""This program, which requires pip, and what else installs it."""
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 

@@ -109,6 +109,8 @@ def test_who_interrupts_it_before_the_change_is_told_what_stays(
     said: str,
 ) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
+        lacking.state.mkdir()
+        (lacking.state / "lock").write_bytes(b"of no download")
         for name in kept:
             (lacking.state / "stage/wheels").mkdir(parents=True, exist_ok=True)
             (lacking.state / "stage/wheels" / name).write_bytes(bytes(1000))

@@ -126,7 +126,8 @@ def test_the_programs_private_environment_is_never_meant(
 
 OF_THE_PROGRAM = {
     "ortgpu_fix": ["pip-api>=0.0.34", "rich>=13.7; python_version >= '3.8'"],
-    "pip_api": ["pip"],
+    "pip_api": ["pip", "typing-extensions_A.b"],
+    "typing_extensions.a_B": [],
     "rich": ["Pygments<3,>=2", "ipywidgets<9; extra == 'jupyter'"],
     "pygments": [],
     "pip": [],

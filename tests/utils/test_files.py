@@ -80,19 +80,21 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 def test_whether_there_is_a_place_is_known_before_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("before")
     (tmp_path / "gone").symlink_to("goal")
+    (tmp_path / "lost").symlink_to("none/goal")
     device = Path(os.devnull)
     for fine in (tmp_path / "there", tmp_path / "new", tmp_path / "gone", device):
         check_place(fine)
     for path, why in (
         (tmp_path, "Is a directory"),
         (tmp_path / "none" / "file", "No such file or directory"),
+        (tmp_path / "lost", "No such file or directory"),
     ):
         with pytest.raises(Error) as caught:
             check_place(path)
         assert caught.value.code == "file-unwritable"
         assert caught.value.values == {"file": path, "cause": why}
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["gone", "there"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gone", "lost", "there"]
     assert (tmp_path / "there").read_text() == "before"
 
 
