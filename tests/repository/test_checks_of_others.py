@@ -152,6 +152,7 @@ def test_a_lock_that_names_its_machines_needs_none(program: Path, project: Path)
     dead.write_text((project / "gpu-580.65.06.txt").read_text().replace("580.65.06", "535.104.12"))
 
     assert act(program, project, lock="gpu-535.104.12.txt")[0] == [0]
+    assert act(program, project, lock="gpu-535.104.12.txt", python="")[0] == [0]
     assert act(program, project, lock="dead.txt")[0] == [3]
 
 
