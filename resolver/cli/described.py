@@ -22,7 +22,7 @@ from ..facts.model import (
     Platform,
 )
 from ..probe.background import ProbeProcesses, start_probe
-from ..probe.interpreter import chosen_by, is_private, is_version
+from ..probe.interpreter import chosen_by, is_alone, is_private, is_version
 from .flags import CommandLine
 from .options import capability, is_capability
 
@@ -63,7 +63,8 @@ def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Pa
     """Tell whether the environment is a new one, of which the Python's version is all there is.
 
     So it is where `--python` is a version, where `--platform` names another system than a Python
-    here has, and where nothing names an environment and none is needed.
+    here has, and where nothing names an environment and none is needed: a plan is for a new one
+    where `--apply` would refuse this program's own.
     """
     if line.command not in WITHOUT_ENVIRONMENT or line.machines:
         return False
@@ -71,7 +72,11 @@ def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Pa
         return is_version(line.python, environ, cwd)
     if line.platform is not None:
         return True
-    if line.facts or not (line.command in _ALWAYS or line.driver is not None):
+    if line.facts:
+        return False
+    if line.command == "plan" and is_alone(environ, cwd):
+        return True
+    if not (line.command in _ALWAYS or line.driver is not None):
         return False
     return chosen_by(None, environ, cwd) == OWN_ENVIRONMENT and is_private(Path(sys.prefix))
 

@@ -40,8 +40,8 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
     for a venv's interpreter is one.
 
     Raises Error `python-not-found`, `python-folder-empty`, `python-broken` (a dangling link),
-    `python-only-version`, `python-not-launched`, and `own-environment` (what was made for this
-    program alone).
+    `python-only-version`, `python-not-launched`, and `own-environment` (what pipx or uv made for
+    this program alone).
     """
     if python is not None and _LAUNCHED.fullmatch(python):
         return _launched(python, environ)
@@ -102,22 +102,28 @@ def is_version(python: str, environ: Mapping[str, str], cwd: Path) -> bool:
 
 
 def is_private(prefix: Path) -> bool:
-    """Tell whether the environment is one program's alone: made by pipx, `uv tool`, `uvx`, or venv.
+    """Tell whether pipx, `uv tool` or `uvx` made the environment for one program alone.
 
     The first two leave a file of theirs in it; the third makes it in uv's cache.
     """
     marks = ("pipx_metadata.json", "uv-receipt.toml")
-    made = any((prefix / mark).is_file() for mark in marks) or prefix.parent.name == "archive-v0"
-    return made or _is_alone(prefix)
+    return any((prefix / mark).is_file() for mark in marks) or prefix.parent.name == "archive-v0"
 
 
-def _is_alone(prefix: Path) -> bool:
-    """Tell whether a virtual environment holds this program, what it requires, and no other.
+def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
+    """Tell whether nothing names an environment, and this program's own venv holds no other.
 
-    One that shows the packages of the Python below it may be an application's.
+    One that shows the packages of the Python below it may be an application's; one whose Python is
+    the first on PATH is active, as it is in an image.
     """
+    prefix = Path(sys.prefix)
     settings = find_text(prefix / "pyvenv.cfg")
-    if settings is None or re.search(r"(?m)^include-system-site-packages *= *true", settings):
+    if settings is None or chosen_by(None, environ, cwd) != OWN_ENVIRONMENT:
+        return False
+    if re.search(r"(?m)^include-system-site-packages *= *true", settings):
+        return False
+    first = shutil.which("python", path=environ.get("PATH"))
+    if first and Path(first).parents[1].resolve() == prefix.resolve():
         return False
     infos = [info for pattern in _PACKAGES for info in prefix.glob(pattern)]
     others = {_canonical(info.name.partition("-")[0]): info for info in infos}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
 import pytest
 
 from ortgpu_fix import __main__
+from ortgpu_fix.cli import described
 from ortgpu_fix.cli.command_line import command_line
+from ortgpu_fix.cli.commands import apply
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import OWN_ENVIRONMENT
@@ -144,8 +147,8 @@ OF_AN_APPLICATION: list[dict[str, list[str]]] = [
 
 @pytest.mark.parametrize("more", [{}, *OF_AN_APPLICATION])
 @pytest.mark.parametrize("folder", ["lib/python3.11/site-packages", "Lib/site-packages"])
-def test_a_virtual_environment_of_this_program_alone_is_private(
-    tmp_path: Path, folder: str, more: dict[str, list[str]]
+def test_no_apply_fills_a_virtual_environment_of_this_program_alone(
+    tmp_path: Path, folder: str, more: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, requires in {**OF_THE_PROGRAM, **more}.items():
         info = tmp_path / folder / f"{name}-1.0.dist-info"
@@ -153,11 +156,43 @@ def test_a_virtual_environment_of_this_program_alone_is_private(
         lines = [f"Name: {name}", *(f"Requires-Dist: {line}" for line in requires)]
         if name != "wheel":  # an uninstall that was killed
             (info / "METADATA").write_text("\n".join([*lines, "", "Requires-Dist: flask", ""]))
-    assert not interpreter.is_private(tmp_path)  # no virtual environment: a Python of an image
+    monkeypatch.setattr(interpreter.sys, "prefix", str(tmp_path))  # type: ignore[attr-defined]
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    here = Path.cwd()
+    assert not interpreter.is_alone({}, here)  # no virtual environment: a Python of an image
 
-    for shown, private in (("false", not more), ("true", False)):
+    for shown, alone in (("true", False), ("false", not more)):
         (tmp_path / "pyvenv.cfg").write_text(f"home = /\ninclude-system-site-packages = {shown}\n")
-        assert interpreter.is_private(tmp_path) == private
+        assert interpreter.is_alone({}, here) == alone
+        assert not interpreter.is_alone({"VIRTUAL_ENV": "/app"}, here)
+        # Plans promise nothing that is refused; what only looks is as ever.
+        for words, new in ((["plan"], alone), (["check"], False), (["facts"], False)):
+            assert described.describes_environment(parse(words), {}, here) == new
+    if not more:
+        with pytest.raises(Error) as caught:
+            apply.run(parse(["apply", "--driver", "580.95.05", "--gpu", "8.0"]), {}, "en")
+        assert caught.value.code == "own-environment"
+        assert caught.value.values == {"path": str(tmp_path)}
+        named = parse(["apply", "--python", str(tmp_path / "none"), "--yes"])
+        with pytest.raises(Error, match="python-not-found"):
+            apply.run(named, {}, "en")
+
+
+def test_a_venv_that_is_first_on_the_path_is_active_as_images_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv, other = tmp_path / "venv", tmp_path / "other"
+    for folder in (venv, other):
+        (folder / "bin").mkdir(parents=True)
+        (folder / "bin" / "python").touch(mode=0o755)
+    (venv / "pyvenv.cfg").touch()
+    (tmp_path / "link").symlink_to(venv)
+    monkeypatch.setattr(interpreter.sys, "prefix", str(venv))  # type: ignore[attr-defined]
+
+    for first, alone in ((venv, False), (tmp_path / "link", False), (other, True)):
+        path = f"{first / 'bin'}{os.pathsep}{venv / 'bin'}"
+        assert interpreter.is_alone({"PATH": path}, tmp_path) == alone
 
 
 def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
