@@ -43,9 +43,14 @@ def _run(arguments: Sequence[str], command: Callable[[], int]) -> int:
         detach_stdout()
         return 0
     except Exception as error:  # noqa: BLE001 - a defect must not show as a traceback
-        return _report(
-            Error("internal", cause=f"{type(error).__name__}: {error}"), error, arguments
-        )
+        return _report(_error_of(error), error, arguments)
+
+
+def _error_of(error: Exception) -> Error:
+    """Return what a user is told of what no command expects."""
+    if isinstance(error, PermissionError) and error.filename:
+        return Error("path-forbidden", path=error.filename, cause=error.strerror)
+    return Error("internal", cause=f"{type(error).__name__}: {error}")
 
 
 def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:

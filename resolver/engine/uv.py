@@ -213,7 +213,8 @@ def _may_cache(environ: Mapping[str, str]) -> bool:
         return True
     home = Path(environ.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - without one, too
     place = environ.get("UV_CACHE_DIR") or environ.get("XDG_CACHE_HOME") or home / ".cache"
-    folder = next(each for each in (Path(place), *Path(place).absolute().parents) if each.exists())
+    places = (Path(place), *Path(place).absolute().parents)
+    folder = next(each for each in places if os.path.exists(each))  # noqa: PTH110 - or no right
     root = "SUDO_UID" in environ or os.geteuid() == 0
     if root and folder.stat().st_uid != os.geteuid():
         return False  # its owner could not use what root leaves there

@@ -48,9 +48,9 @@ def download_all(
     for wheel in wheels:  # what names a path is checked where it is joined to one
         if plain_name(wheel.file) != wheel.file or not wheel.file:
             raise Error("wheel-escapes", file=wheel.name, member=wheel.file)
-    downloader = _Downloader(index, into, progress, wheels, urls or {})
     try:
         into.mkdir(parents=True, exist_ok=True)
+        downloader = _Downloader(index, into, progress, wheels, urls or {})
         offline = wheels if index.sources.offline else ()
         absent = [wheel.file for wheel in offline if not downloader.is_likely_local(wheel)]
     except OSError as error:

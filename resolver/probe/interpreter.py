@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.model import OWN_ENVIRONMENT
+from ..utils.files import is_file
 from ..utils.process import own_environment, run
 from .libraries import find_text
 
@@ -89,7 +90,7 @@ def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
     conda = environ.get("CONDA_PREFIX")
     if conda and environ.get("CONDA_DEFAULT_ENV") != "base":
         return "CONDA_PREFIX"
-    if any((cwd / DOT_VENV / mark).is_file() for mark in _MARKS):
+    if any(is_file(cwd / DOT_VENV / mark) for mark in _MARKS):
         return DOT_VENV  # conda's base is active in every shell
     return "CONDA_PREFIX" if conda else OWN_ENVIRONMENT
 
@@ -107,7 +108,7 @@ def is_private(prefix: Path) -> bool:
     The first two leave a file of theirs in it; the third makes it in uv's cache.
     """
     marks = ("pipx_metadata.json", "uv-receipt.toml")
-    return any((prefix / mark).is_file() for mark in marks) or prefix.parent.name == "archive-v0"
+    return any(is_file(prefix / mark) for mark in marks) or prefix.parent.name == "archive-v0"
 
 
 def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..facts.parsers import is_library, is_runtime, parse_dll_version, parse_ldconfig
+from ..utils.files import is_file
 from ..utils.process import Runner
 
 _HEADERS = ("include/cuda.h", "targets/x86_64-linux/include/cuda.h", "Library/include/cuda.h")
@@ -127,7 +128,7 @@ def dll_versions(libraries: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _existing(paths: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return each path once with its real path, without dangling links."""
     real = ((path, os.path.realpath(path)) for path in dict.fromkeys(paths))
-    return tuple((path, target) for path, target in real if Path(target).is_file())
+    return tuple((path, target) for path, target in real if is_file(Path(target)))
 
 
 def _in_folders(*folders: str) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.target import Target
+from ..utils.files import is_file
 from .libraries import find_text
 
 _IS_ONNXRUNTIME = re.compile(r"onnxruntime([-_.]gpu)?(?![-_.\w])", re.IGNORECASE)
@@ -36,7 +37,7 @@ def find_shadow(target: Target, environ: Mapping[str, str], cwd: Path) -> Path |
             return None
         extensions = (f"onnxruntime{suffix}" for suffix in EXTENSION_SUFFIXES)
         for name in (*_FILES, *extensions):
-            if (folder / name).is_file():
+            if is_file(folder / name):
                 return folder / name
     return None
 

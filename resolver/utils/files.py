@@ -45,6 +45,14 @@ def write(path: Path, content: str | bytes) -> None:
             raise
 
 
+def is_file(path: Path) -> bool:
+    """Tell whether a search finds a file at `path`: not where this user may not look.
+
+    `Path.is_file` raises PermissionError there up to Python 3.13.
+    """
+    return os.path.isfile(path)  # noqa: PTH113
+
+
 def check_place(path: Path) -> None:
     """Raise Error `file-unwritable` where `write` would find no place for `path`; write nothing."""
     import tempfile  # noqa: PLC0415 - as in `write`

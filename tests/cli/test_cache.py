@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from other_user import SOMEBODY, acting_as, closed, with_others
 
 from ortgpu_fix.__main__ import main
 from ortgpu_fix.cli.matrix_files import readings_folder, user_file, wheels_folder
@@ -151,26 +150,9 @@ def test_to_read_and_to_forget_is_no_command(capsys: pytest.CaptureFixture[str])
     assert "--update, --forget" in capsys.readouterr().err
 
 
-SOMEBODY = 12345
-"""A user who is not the one that runs the tests."""
-with_others = pytest.mark.skipif(
-    sys.platform == "win32" or os.geteuid() != 0, reason="only root can be another user, too"
-)
-
-
 def give(folder: Path, owner: int) -> None:
     for path in (folder, *folder.rglob("*")):
         os.chown(path, owner, owner, follow_symlinks=False)
-
-
-@contextlib.contextmanager
-def acting_as(user: int) -> Iterator[None]:
-    """Be this user, as far as files and the program can tell."""
-    os.seteuid(user)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 @with_others
@@ -235,13 +217,17 @@ def test_a_user_is_told_what_of_the_cache_is_roots(capsys: pytest.CaptureFixture
 
 
 @with_others
-def test_a_home_that_nobody_may_look_into_has_no_cache(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    (closed / ".cache").mkdir(parents=True)
-    closed.chmod(0o700)
+def test_a_home_that_nobody_may_look_into_has_no_cache(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".local" / "share" / "ortgpu-fix").mkdir(parents=True)
+    (tmp_path / ".local" / "share" / "ortgpu-fix" / "matrix.json").touch()
 
-    with acting_as(SOMEBODY):
-        assert wheels_folder({"HOME": str(closed)}, quiet=True) is None
+    with closed(home):
+        assert wheels_folder({"HOME": str(home)}, quiet=True) is None
+        assert main(["cache", "info"]) == 0
+
+    assert "matrix.json" not in capsys.readouterr().out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege there")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from other_user import closed, with_others
 
 from ortgpu_fix.__main__ import main
 
@@ -46,3 +47,35 @@ def test_facts_of_a_driver_and_a_gpu_are_those_of_that_machine(
     assert found["driver"]["version"] == "535.104.12"
     assert [gpu["compute_capability"] for gpu in found["gpus"]] == ["8.0"]
     capsys.readouterr()
+
+
+@with_others
+@pytest.mark.parametrize(
+    "words", ["verify {}", "check-image {}", "diff {} /nowhere", "--check --python {}"]
+)
+def test_a_place_that_this_user_may_not_look_into_is_named(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was an internal error: services and `sudo -u` meet it."""
+    asked = str(tmp_path / "in" / "it")
+    assert main(words.format(asked).split()) == 7  # what it imports may lie in a closed folder
+    assert "Permission" not in capsys.readouterr().err
+
+    with closed(tmp_path):
+        assert main(words.format(asked).split()) == 7
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: `{asked}` cannot be read: Permission denied\n")
+
+
+@pytest.mark.parametrize("error", [PermissionError("what"), IsADirectoryError(21, "what", "x")])
+def test_another_failure_is_a_defect(
+    error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("ortgpu_fix.cli.parser.run_command", fail)
+
+    assert main(["matrix"]) == 7
+    assert capsys.readouterr().err.startswith(f"error: Internal error: {type(error).__name__}: ")

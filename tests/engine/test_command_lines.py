@@ -18,12 +18,13 @@ from typing import Any
 
 import example_target
 import pytest
+from other_user import closed, with_others
 from packaging.utils import parse_wheel_filename
 
 from ortgpu_fix.engine.choose import Engine
 from ortgpu_fix.engine.common import Prefix, StagedFile, constraints, write_installed_as_wheels
 from ortgpu_fix.engine.pip import Pip
-from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.engine.uv import Uv, _may_cache
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.index.config import IndexConfig
@@ -704,6 +705,19 @@ def test_a_cache_that_cannot_be_written_to_is_none(
     assert not may_cache(tmp_path, {"UV_CACHE_DIR": str(tmp_path)})
     assert not may_cache(tmp_path, {"UV_CACHE_DIR": str(tmp_path / "made" / "later")})
     assert may_cache(tmp_path, {"UV_CACHE_DIR": str(tmp_path.parent)})
+
+
+@with_others
+def test_a_home_that_this_user_may_not_look_into_has_no_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr(os, "access", lambda path, _: asked.append(path))  # it asks for root
+    place = tmp_path / "home" / ".cache"
+    place.mkdir(parents=True)
+    with closed(place.parent):
+        assert not _may_cache({"UV_CACHE_DIR": str(place)})
+    assert place not in asked
 
 
 def test_where_uv_s_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from other_user import closed, with_others
 
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.index import download
@@ -431,6 +432,13 @@ def test_a_folder_that_cannot_be_made(server: LocalIndex, tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
 
     assert failure(server, tmp_path / "file" / "into").code == "disk-failed"
+
+
+@with_others
+def test_a_folder_that_this_user_may_not_look_into(server: LocalIndex, tmp_path: Path) -> None:
+    asked = index(server), wheels(server)
+    with closed(tmp_path / "into"), pytest.raises(Error, match="disk-failed"):
+        download_all(*asked, tmp_path / "into", silent)
 
 
 @pytest.mark.usefixtures("heard")

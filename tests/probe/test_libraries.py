@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from other_user import closed, with_others
 
 from ortgpu_fix.probe.libraries import (
     dll_versions,
@@ -163,3 +165,15 @@ def test_only_the_beginning_of_a_file_is_read() -> None:
 
     assert text is not None
     assert len(text) <= 10
+
+
+@with_others
+def test_a_link_to_where_this_user_may_not_look_is_no_library(tmp_path: Path) -> None:
+    real = put(tmp_path / "libcudnn.so.9")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "libcudnn.so.9").symlink_to(real)
+        environ = {"LD_LIBRARY_PATH": folder}
+        assert find_libraries(environ, None, "x86_64", Path("/nowhere"), silent)
+        with closed(tmp_path):
+            assert find_libraries(environ, None, "x86_64", Path("/nowhere"), silent) == ()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from environments import make_prefix, make_venv, own_base, put, put_onnxruntime, site_packages
+from other_user import closed, with_others
 
 from ortgpu_fix.facts.target import Target, packages_of
 from ortgpu_fix.probe.machine import target_of
@@ -72,6 +73,17 @@ def test_a_file_before_the_environment(
     entries = os.pathsep.join(["", str(folders["first"]), "../second", "/nowhere"])
 
     assert same(target, {"PYTHONPATH": entries}, folders["cwd"]) == found
+
+
+@with_others
+def test_a_place_that_this_user_may_not_look_into_is_passed_over(
+    target: Target, tmp_path: Path
+) -> None:
+    """Its Python passes over it, too. `sudo -u` starts a program in root's folder."""
+    (tmp_path / "onnxruntime.py").touch()
+    with closed(tmp_path):
+        assert find_shadow(target, {"PYTHONPATH": str(tmp_path)}, tmp_path) is None
+    assert find_shadow(target, {"PYTHONPATH": str(tmp_path)}, Path("/")) is not None
 
 
 def test_nothing_is_before_it(target: Target, tmp_path: Path) -> None:

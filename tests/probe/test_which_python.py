@@ -12,12 +12,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from other_user import closed, with_others
 
 from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.model import OWN_ENVIRONMENT
 from ortgpu_fix.facts.target import Target, parse_target, python_of
 from ortgpu_fix.probe import interpreter
 from ortgpu_fix.probe.children import describe_target as inside
-from ortgpu_fix.probe.interpreter import find_interpreter
+from ortgpu_fix.probe.interpreter import chosen_by, find_interpreter, is_private
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -360,3 +362,17 @@ def test_a_device_is_no_python(tmp_path: Path) -> None:
     """As `nul` is none, which Windows has in every folder."""
     with pytest.raises(Error, match="python-not-found"):
         find_interpreter("/dev/null", {}, tmp_path)
+
+
+@with_others
+def test_a_folder_that_this_user_may_not_look_into_has_no_environment(tmp_path: Path) -> None:
+    """`sudo -u` starts a program in root's folder."""
+    for mark in (".venv/pyvenv.cfg", "uv-receipt.toml"):
+        (tmp_path / mark).parent.mkdir(exist_ok=True)
+        (tmp_path / mark).touch()
+    assert (chosen_by(None, {}, tmp_path), is_private(tmp_path)) == (".venv", True)
+
+    with closed(tmp_path):
+        assert (chosen_by(None, {}, tmp_path), is_private(tmp_path)) == (OWN_ENVIRONMENT, False)
+        with pytest.raises(PermissionError):  # what is named is not passed over
+            find_interpreter(str(tmp_path / ".venv"), {}, Path("/"))

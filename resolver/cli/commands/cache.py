@@ -9,6 +9,7 @@ from pathlib import Path
 from ...apply.state_folder import remove_tree, size_of
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size as shown
+from ...utils.files import is_file
 from .. import console
 from ..flags import CommandLine
 from ..matrix_files import cache_folder, is_own_place, user_file
@@ -41,7 +42,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         if not all(map(is_own_place, folders.values())):
             rows.append(texts.label("cache-not-own", folder=parent))
         own = user_file(environ)
-        if own is not None and own.is_file():
+        if own is not None and is_file(own):
             rows.append(texts.label("cache-matrix", file=own, size=shown(own.stat().st_size)))
     if arguments.json:
         folder = None if parent is None else str(parent)
