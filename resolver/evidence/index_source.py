@@ -31,6 +31,7 @@ class IndexSource:
         self._whole: dict[str, threading.Lock] = {}
         self.received: Counter[str] = Counter()
         """The bytes of each wheel that came from the index, by file name."""
+        self._absent: Error | None = None
         self.failure: BaseException | None = None
         """What ended the first request that failed; every other one ends with it."""
 
@@ -47,11 +48,17 @@ class IndexSource:
         except Error as error:
             absent = error.code == "index-refused" and error.values.get("status") == _NOT_FOUND
             if absent and not self._complete:
+                self._absent = self._absent or error
                 return []  # an index of a company, or a feed, need not have everything
             raise
         found = wheels_on(files)
         self._listed.update((wheel.url, wheel) for wheel in found)
         return found
+
+    def check_found(self) -> None:
+        """Raise the Error `index-refused` of an index that has had no wheel: it is none."""
+        if self._absent is not None and not self._listed:
+            raise self._absent
 
     def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
         """Return part of a file, and the size of the whole."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
+from ..index.folder import sha256_at
+from ..index.page import without_credentials
 from . import nvidia, onnxruntime, onnxruntime_rows, plugins, torch_rows
 from .catalogue import Catalogue, wanted
 from .nvidia import CodeTargets, ReadRelease
@@ -54,13 +56,20 @@ class UnknownWheels:
         self._known = set() if other_index else self._known | known
 
     def wheels(self, index_url: str, distribution: str) -> list[IndexWheel]:
-        """Return the wheels of a project page that are new, and for one of the platforms."""
-        return [
+        """Return the wheels of a project page that are new, and for one of the platforms.
+
+        Raises Error `index-no-hash`: an apply would refuse the row of such a wheel.
+        """
+        found = [
             wheel
             for wheel in self._source.wheels(index_url, distribution)
             if wheel.platform in self._platforms
             and (distribution, str(wheel.version), wheel.platform) not in self._known
         ]
+        for wheel in found:
+            page = wheel.url.rpartition("/")[0]
+            sha256_at(wheel.url, wheel.sha256, file=wheel.file, page=page)
+        return found
 
     def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
         """Return part of a file."""
@@ -136,7 +145,8 @@ class MatrixReader:
         They have numbers that PyPI's builds have, too.
         """
         read = onnxruntime.builds(self._new, self._threads)
-        builds = [row | {"index_url": self._index_url} for row in self.builds(read, {})]
+        address = without_credentials(self._index_url)
+        builds = [row | {"index_url": address} for row in self.builds(read, {})]
         return {
             "onnxruntime": {"build": builds},
             "nvidia": {"distribution": []},

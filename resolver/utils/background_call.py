@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+_STEP = 0.1
+"""Seconds after which a wait looks whether it is to end."""
 
 
 class BackgroundCall(Generic[T]):
@@ -27,13 +31,16 @@ class BackgroundCall(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - `result` raises it again
             self._errors.append(error)
 
-    def result(self, seconds: float | None = None) -> T:
+    def result(self, seconds: float = math.inf, stop: threading.Event | None = None) -> T:
         """Wait for the call, and return or raise its result.
 
-        Raises TimeoutError where it takes longer than `seconds`; it is left alone then, and ends
-        with the program.
+        Raises TimeoutError where it takes longer than `seconds`, or `stop` is set before; it is
+        left alone then, and ends with the program.
         """
-        self._thread.join(seconds)
+        end = time.monotonic() + seconds
+        stop = stop or threading.Event()
+        while self._thread.is_alive() and time.monotonic() < end and not stop.is_set():
+            self._thread.join(_STEP)
         for error in self._errors:
             raise error
         if not self._answers:

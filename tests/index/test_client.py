@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -378,12 +379,12 @@ def test_a_page_may_come_in_many_pieces(network: Network) -> None:
 def test_a_server_that_does_not_begin_is_given_up_and_its_connection_left(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    allowed: list[float | None] = []
+    allowed: list[float] = []
 
     class Late(BackgroundCall[T]):
-        def result(self, seconds: float | None = None) -> T:
+        def result(self, seconds: float = 0, stop: threading.Event | None = None) -> T:
             allowed.append(seconds)
-            answered = super().result(seconds)
+            answered = super().result(seconds, stop)
             if len(allowed) == 1:
                 raise TimeoutError
             return answered

@@ -19,7 +19,7 @@ from ortgpu_fix.engine.uv_output import parse_uv_output
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.wheel_tags import tags_of
-from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.client import Index, Limits, TransferStopped
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.download import download_all
 from ortgpu_fix.index.page import parse_index_page
@@ -161,3 +161,19 @@ def test_headers_that_never_end_are_given_up() -> None:
         cause("no-answer-in-time"),
     )
     assert time.monotonic() - began < 10
+
+
+def test_who_waits_for_an_answer_is_stopped_soon() -> None:
+    """Ctrl-C during `matrix --update` was heard when the index had been given up."""
+    began = time.monotonic()
+    with sending(b"HTTP/1.1 200 OK\r\nX: ", b"x", 0.02) as address:
+        index = Index(IndexConfig(index_url=address, origin="flag"))
+        threading.Timer(0.2, index.stop.set).start()
+        with pytest.raises(TransferStopped):
+            index.project("pypi", "a")
+        index.stop.clear()
+        threading.Timer(0.2, index.stop.set).start()
+        with pytest.raises(TransferStopped):  # a session of its own waits for that answer still
+            index.project("pypi", "a")
+
+    assert time.monotonic() - began < 5

@@ -841,8 +841,9 @@ def test_a_build_of_another_index_has_that_index_in_its_row(
 ) -> None:
     whole = _whole(index, tmp_path / "whole")
     feed = f"{index.url}/simple"
+    named = feed.replace("://", "://me:secret@")  # a file for the team holds no password
 
-    rows = _matrix_reader(index, tmp_path / "cache", whole, index_url=feed).read_builds_of_index()
+    rows = _matrix_reader(index, tmp_path / "cache", whole, index_url=named).read_builds_of_index()
 
     [build] = rows["onnxruntime"]["build"]
     [known] = [row for row in whole["onnxruntime"]["build"] if row["platform"] == "linux_x86_64"]
@@ -979,6 +980,38 @@ def test_rows_for_a_team_are_a_file(index: samples.Index, tmp_path: Path) -> Non
     refused = _command(tmp_path, "--facts", "example", "--matrix", str(team))
     assert refused.returncode == 7
     assert str(team) in refused.stderr
+
+
+@pytest.mark.parametrize("index_url", ["", "the index"])
+def test_an_index_that_gives_no_hash_of_what_is_new_is_refused(
+    index_url: str, index: samples.Index, tmp_path: Path
+) -> None:
+    """Its rows were kept, every plan chose them, and every apply refused them."""
+    whole = _whole(index, tmp_path / "whole")
+    index.hashes = False
+    place = index_url and f"{index.url}/simple"
+    reader = _matrix_reader(index, tmp_path / "cache", _cut(whole), index_url=place)
+
+    with pytest.raises(Error) as caught:
+        (reader.read_builds_of_index if place else reader.read)()
+
+    values = {name: str(value) for name, value in caught.value.values.items()}
+    page = values["url"].removeprefix(f"{index.url}/files/")
+    assert (caught.value.code, values["file"] in index.files[page]) == ("index-no-hash", True)
+
+
+@pytest.mark.parametrize("flag", ["--index-url", "--ort-index-url"])
+def test_an_address_without_any_project_is_no_index(
+    flag: str, index: samples.Index, tmp_path: Path
+) -> None:
+    """It had nothing newer, with exit code 0."""
+    usual = ("--index-url", f"{index.url}/simple")
+    _fill(index)
+
+    done = _command(tmp_path, "matrix", "--update", *usual, flag, f"{index.url}/simpel")
+
+    assert (done.returncode, done.stdout) == (7, "")
+    assert f"error: The index answers 404 for {index.url}/simpel/" in done.stderr
 
 
 def test_an_index_with_nothing_new_says_so(index: samples.Index, tmp_path: Path) -> None:

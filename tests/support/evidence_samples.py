@@ -212,6 +212,8 @@ class Index:
         """Path and Range header of each request."""
         self.ranges = True
         """Whether range requests are answered as such."""
+        self.hashes = True
+        """Whether a page has the hash of each file."""
         self.failures = 0
         """How many of the next requests are answered with 503."""
         self.broken: set[str] = set()
@@ -221,8 +223,9 @@ class Index:
     def page(self, project: str) -> str:
         """Return the HTML of a project page."""
         links = [
-            f'<a href="/files/{project}/{name}#sha256={hashlib.sha256(content).hexdigest()}">'
-            f"{name}</a><br/>"
+            f'<a href="/files/{project}/{name}'
+            f"{f'#sha256={hashlib.sha256(content).hexdigest()}' if self.hashes else ''}"
+            f'">{name}</a><br/>'
             for name, content in self.files[project].items()
         ]
         head = '<head><meta name="pypi:repository-version" content="1.0"></head>'

@@ -71,6 +71,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         )
         read = reader.read_builds_of_index if arguments.ort_index_url else reader.read
         rows = _finished(read, index, source)
+    source.check_found()
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
     address = without_credentials(arguments.ort_index_url or index.sources.index_url)
     document = additions_json(today, address, rows)
