@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import Error
 from ..facts.model import Facts
 from ..facts.target import Target, in_environment
 from ..matrix.load import add_torch, load_matrix
@@ -97,22 +98,34 @@ def _look(
     return with_surroundings(facts, target, environ), target
 
 
+def wheels_given(arguments: CommandLine) -> Path | None:
+    """Return the folder of `--find-links`. Raises Error `find-links-unreadable`."""
+    if arguments.find_links is None:
+        return None
+    folder = Path(arguments.find_links)
+    try:
+        next(folder.iterdir(), None)
+    except OSError as error:
+        raise Error("find-links-unreadable", folder=folder, cause=error.strerror) from error
+    return folder
+
+
 def index_config_of(
     arguments: CommandLine, environ: Mapping[str, str], prefix: Path | None
 ) -> IndexConfig:
     """Return where packages come from, by the flags and the user's configuration.
 
-    Raises Error `index-insecure`, and `index-unreachable` for what is no address.
+    Raises Error `index-insecure`, `index-unreachable` for what is no address, and that of
+    `wheels_given`.
     """
     from ..index.config import load_index_config
 
-    find_links = None if arguments.find_links is None else Path(arguments.find_links)
     return load_index_config(
         environ,
         index_url=arguments.index_url,
         torch_index=arguments.torch_index_url,
         tensorrt_index=arguments.tensorrt_index_url,
-        find_links=find_links,
+        find_links=wheels_given(arguments),
         kept=wheels_folder(environ),
         offline=arguments.offline,
         prefix=prefix,

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from ..errors import Error
 from ..facts.markers import follow_requirements, marker_environment
 from ..facts.model import Facts
 from ..facts.target import Target
 from ..facts.wheel_tags import abi, platforms
+from ..index.client import Index
 from ..index.config import IndexConfig
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.foreign_text import plain_name
@@ -30,6 +34,9 @@ from .common import (
     write_installed_as_wheels,
     write_lines,
 )
+
+_NOTHING = "(from versions: none)"
+"""What pip says of a requirement where an index refuses, or does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +126,18 @@ class Pip(EngineBase):
         }.items():
             if value:  # pip does not know what the user configured for uv
                 env.setdefault(name, value)
-        return self.ask(
-            argv,
-            env,
-            requires,
-            "pip-report-unreadable",
-            lambda _: _parse_report(report.read_bytes()),
-        )
+        try:
+            return self.ask(
+                argv,
+                env,
+                requires,
+                "pip-report-unreadable",
+                lambda _: _parse_report(report.read_bytes()),
+            )
+        except Error as error:
+            if _NOTHING in str(error.values["said"]) and not sources.offline:
+                _check_answer(Requirement(requires[0]).name, sources)
+            raise
 
     def fetch(
         self,
@@ -149,6 +161,15 @@ class Pip(EngineBase):
         argv = [*self.command, "install", "--no-cache-dir", "--no-compile"]
         argv += ["--no-warn-script-location", "--only-binary", ":all:", "--ignore-installed"]
         self.install_staged(argv, staged, into)
+
+
+def _check_answer(name: str, sources: IndexConfig) -> None:
+    """Raise the Error of an index that does not answer for `name`, or refuses."""
+    try:
+        Index(sources).project(PYPI, name)
+    except Error as error:
+        if error.values.get("status") != HTTPStatus.NOT_FOUND:
+            raise
 
 
 def _parse_report(text: bytes) -> Iterator[tuple[Pinned, list[str]]]:

@@ -395,12 +395,43 @@ def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
     assert not [word for word in ("libcuda-missing", *unsaid) if word in said]
 
 
+def test_without_the_network_nobody_brings_what_pip_or_uv_chooses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = parse(["--facts", "example", "--offline"])
+    there = gather_inputs(line, {})
+    plan = resolve(there.facts, there.options, there.matrix)
+    plan = plan._replace(install=(), requires=("flatbuffers",))
+
+    print_plan(plan, there._replace(target=TARGET), line, {}, "en")
+
+    assert "--offline" not in capsys.readouterr().out.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["lock"]])
+@pytest.mark.parametrize("kind", ["a file", "nothing"])
+def test_a_folder_of_wheels_that_is_none_is_refused_at_once(
+    kind: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was passed over, and the wheels came from the index."""
+    folder = tmp_path / "wheels"
+    if kind == "a file":
+        folder.touch()
+    words = [*words, "--driver", "535.104.12", "--gpu", "8.0", "--python", sys.executable]
+
+    assert __main__.main([*words, "--find-links", str(folder)]) == 7
+
+    shown = capsys.readouterr()
+    assert f"`--find-links {folder}` cannot be read: " in shown.out + shown.err
+
+
 def test_what_needs_the_network_is_not_promised_without_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = parse(["--facts", "example", "--offline", "--find-links", str(tmp_path)])
     there = gather_inputs(line, {})
     plan = resolve(there.facts, there.options, there.matrix)
+    plan = plan._replace(requires=("flatbuffers", "protobuf>=4.25.8"))
 
     def told(target: Target | None) -> tuple[bool, bool]:
         """Return whether the promised command is --offline, and whether all wheels are here."""
@@ -413,5 +444,13 @@ def test_what_needs_the_network_is_not_promised_without_it(
     for wheel in plan.install:
         with (tmp_path / wheel.file).open("wb") as file:
             file.truncate(wheel.size)
+    assert told(TARGET) == (False, True)  # what pip or uv chooses comes from that folder, too
+    for file in ("flatbuffers-25-py3-none-any.whl", "protobuf-4-py3-none-any.whl"):
+        (tmp_path / file).touch()
+        assert told(TARGET) == (False, True)
+    (tmp_path / "protobuf-5-py3-none-any.whl").touch()
     assert told(TARGET) == (True, True)
+    line = line._replace(offline=False)
+    assert told(TARGET) == (False, True)
+    line = line._replace(offline=True)
     assert told(None) == (True, False)  # of another machine nobody knows what it has

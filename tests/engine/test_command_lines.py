@@ -27,7 +27,9 @@ from ortgpu_fix.engine.pip import Pip
 from ortgpu_fix.engine.uv import Uv, _may_cache
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.target import Installed
+from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.index.page import IndexFile
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import Finished, install_environment, own_environment
 from synthetic import machine
@@ -435,6 +437,55 @@ def test_of_a_failure_the_last_lines_of_where_it_says_something(
 
     assert caught.value.code == "requirements-impossible"
     assert caught.value.values == {"said": said, "requires": "a, b"}
+
+
+@pytest.mark.parametrize(
+    ("said", "offline", "status", "code"),
+    [
+        ("none", False, 401, "index-refused"),
+        ("none", False, None, "index-refused"),
+        ("none", False, 404, "requirements-impossible"),
+        ("none", True, 401, "requirements-impossible"),
+        ("1.0", False, 401, "requirements-impossible"),
+    ],
+)
+def test_pip_does_not_say_why_an_index_gives_nothing(  # noqa: PLR0917
+    said: str,
+    offline: bool,  # noqa: FBT001
+    status: int | None,
+    code: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its last line is that no distribution matches; the index is asked for the first."""
+    asked = []
+
+    class Refusing(Index):
+        def project(self, base: str, name: str) -> tuple[str, tuple[IndexFile, ...]]:
+            asked.append((self.sources.index_url, base, name))
+            raise Error("index-refused", **({"status": status} if status else {}))
+
+    monkeypatch.setattr("ortgpu_fix.engine.pip.Index", Refusing)
+    sources = IndexConfig(index_url="https://i.example/simple", offline=offline)
+
+    with pytest.raises(Error, match=code):
+        pip(Recorded(1, "", f"the requirement a>=2 (from versions: {said})")).resolve(
+            ["a>=2", "b"], TARGET, sources, tmp_path
+        )
+
+    where = ("https://i.example/simple", "pypi", "a")
+    assert asked == ([where] if said == "none" and not offline else [])
+
+
+def test_where_the_index_answers_what_pip_says_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ortgpu_fix.engine.pip.Index.project", lambda *_: ("", ()))
+
+    with pytest.raises(Error, match="requirements-impossible"):
+        pip(Recorded(1, "", "(from versions: none)")).resolve(
+            ["a"], TARGET, IndexConfig(), tmp_path
+        )
 
 
 @pytest.mark.parametrize(

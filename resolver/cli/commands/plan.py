@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.requirements import Requirement
+
 from ...facts.markers import marker_environment
-from ...facts.target import STATE_FOLDER
+from ...facts.target import STATE_FOLDER, Target
 from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
 from ...plan.reasons import finding
@@ -16,7 +18,7 @@ from ...resolve.resolver import other_ways, resolve
 from .. import console
 from ..command_line import applying
 from ..flags import CommandLine
-from ..inputs import PlanInputs, gather_inputs
+from ..inputs import PlanInputs, gather_inputs, wheels_given
 from ..matrix_files import show_age, wheels_folder
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
     inputs = gather_inputs(arguments, environ)
+    if inputs.target:
+        wheels_given(arguments)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
     if plan.verdict == "fixable" and inputs.target:
         from ...engine.at_hand import can_install
@@ -71,8 +75,9 @@ def print_plan(
     texts, asked = load_texts(language), inputs.options.chooses
     here = wheels_at_hand(plan, inputs, arguments, environ) if inputs.target else frozenset()
     line = arguments
-    if inputs.target and not here.issuperset(wheel.file for wheel in plan.install):
-        line = line._replace(offline=False)  # what it promises needs the network
+    if inputs.target and arguments.offline:  # what it promises may need the network
+        complete = here.issuperset(wheel.file for wheel in plan.install)
+        line = line._replace(offline=complete and _has_required(plan, inputs.target, arguments))
     sections = plan_sections(
         plan,
         inputs.facts,
@@ -110,6 +115,17 @@ def wheels_at_hand(
         if wheel.file and (found := folder / wheel.file).is_file()
         if found.stat().st_size == wheel.size
     )
+
+
+def _has_required(plan: Plan, target: Target, arguments: CommandLine) -> bool:
+    """Tell whether `--find-links` has a wheel of all that pip or uv will have to choose."""
+    from ...index.pinning import files_in_folder, wheel_target_of
+    from ...index.wheel_choice import find_newest
+
+    folder, fits = wheels_given(arguments), wheel_target_of(target)
+    offers = [] if folder is None else files_in_folder(folder)
+    wanted = map(Requirement, plan.requires)
+    return all(find_newest(offers, one.name, one.specifier, fits) for one in wanted)
 
 
 def rewritten_for_plan(
