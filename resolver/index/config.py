@@ -144,18 +144,27 @@ def _require_readable(url: str) -> None:
     try:
         _ = urlsplit(url).port
     except ValueError as error:
-        address, why = without_credentials(url), cause("address-unreadable")
-        raise Error("index-unreachable", url=address, reason=why) from error
+        raise _no_address(url) from error
+
+
+def _no_address(url: str) -> Error:
+    why = cause("address-unreadable")
+    return Error("index-unreachable", url=without_credentials(url), reason=why)
 
 
 def require_secure(url: str, sources: IndexConfig) -> None:
-    """Raise Error `index-insecure` where others on the network could read or change `url`."""
+    """Raise Error `index-insecure` where others on the network could read or change `url`.
+
+    Raises `index-unreachable` for what names no host.
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     safe = host in {"localhost", "::1"} or host.startswith("127.") or is_trusted(url, sources)
     if parts.scheme in {"https", "file"} or (parts.scheme == "http" and safe):
         return
-    raise Error("index-insecure", url=without_credentials(url), host=host or "?")
+    if not host:  # `pypi.example.org/simple`
+        raise _no_address(url)
+    raise Error("index-insecure", url=without_credentials(url), host=host)
 
 
 def is_trusted(url: str, sources: IndexConfig) -> bool:

@@ -34,6 +34,8 @@ def take_kept(folder: Path, name: str, path: Path) -> bool:
         else:
             link_or_copy(source, path)
     except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink()  # a disk that is full has the first part of it
         return False
     with contextlib.suppress(OSError):
         os.utime(source)  # what was not taken for the longest time goes first

@@ -29,7 +29,9 @@ def network_error(error: BaseException, url: str) -> Exception:
     if type(error) is OSError:  # requests raises it where the file of certificates is missing
         return Error("index-certificate", url=shown, reason=str(error))
     if isinstance(error, ValueError):  # InvalidURL and its like
-        return Error("index-unreachable", url=shown, reason=cause("address-unreadable"))
+        socks = "SOCKS" in str(error)  # of the proxy: requests lacks what speaks to it
+        reason = cause("socks-unknown" if socks else "address-unreadable")
+        return Error("index-unreachable", url=shown, reason=reason)
     return TransferInterrupted(Error("index-unreachable", url=shown, reason=reason_of(error)))
 
 

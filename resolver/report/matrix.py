@@ -14,6 +14,7 @@ from ..matrix.torch import TomlTable
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, join_neighbours
 from ..versions import major, newest_first
+from .plan_document import matrix_json
 
 
 def pythons(build: Build) -> str:
@@ -72,9 +73,12 @@ def _code(build: Build, texts: Texts) -> str:
 
 
 def matrix_date(matrix: Matrix, texts: Texts) -> Section:
-    """Return which matrix it is."""
-    text = texts.label("matrix-of", date=matrix.date, digest=matrix.digest)
-    return Section(rows=(Row(text=text, style="dim"),))
+    """Return which matrix it is, and which index gave the rows that are not the shipped ones."""
+    said = [texts.label("matrix-of", date=matrix.date, digest=matrix.digest)]
+    for row in matrix.added:
+        listed = ", ".join(row.releases)
+        said.append(texts.label("hash-read", listed=listed, index=row.index_url, date=row.read))
+    return Section(rows=tuple(Row(text=text, style="dim") for text in said))
 
 
 def overview_json(matrix: Matrix) -> dict[str, object]:
@@ -84,8 +88,8 @@ def overview_json(matrix: Matrix) -> dict[str, object]:
 
 def document(matrix: Matrix, releases: Sequence[object]) -> dict[str, object]:
     """Return the document of `releases`, and which matrix they are from."""
-    dated = {"date": matrix.date, "digest": matrix.digest}
-    return {"schema": 1, "releases": list(releases), "matrix": dated}
+    about = matrix_json(matrix.date, matrix.digest, matrix.added)
+    return {"schema": 1, "releases": list(releases), "matrix": about}
 
 
 def summary(build: Build, matrix: Matrix) -> dict[str, object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..matrix.model import AddedRows
 from ..messages.catalog import Message, Texts
 from ..messages.sections import size
 from ..plan.model import OtherWay, Plan
@@ -79,7 +80,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         ],
         "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
         **({"ways": ways} if ways else {}),
-        "matrix": _matrix_json(plan),
+        "matrix": matrix_json(plan.matrix_date, plan.matrix_digest, plan.matrix_added),
     }
 
 
@@ -115,14 +116,13 @@ def error_json(message: Message) -> dict[str, object]:
     }
 
 
-def _matrix_json(plan: Plan) -> dict[str, object]:
-    """Return the matrix of a plan; `added` names the rows that are not the shipped ones."""
-    document: dict[str, object] = {"date": plan.matrix_date, "digest": plan.matrix_digest}
-    added = [
-        {"read": row.read, "index": row.index_url, "releases": list(row.releases)}
-        for row in plan.matrix_added
+def matrix_json(date: str, digest: str, added: Iterable[AddedRows]) -> dict[str, object]:
+    """Return which matrix it is; `added` names the rows that are not the shipped ones."""
+    document: dict[str, object] = {"date": date, "digest": digest}
+    rows = [
+        {"read": row.read, "index": row.index_url, "releases": list(row.releases)} for row in added
     ]
-    return document | ({"added": added} if added else {})
+    return document | ({"added": rows} if rows else {})
 
 
 def _hash_read(wheel: Wheel, plan: Plan) -> dict[str, object]:

@@ -445,8 +445,8 @@ def test_what_needs_the_network_is_not_promised_without_it(
         with (tmp_path / wheel.file).open("wb") as file:
             file.truncate(wheel.size)
     assert told(TARGET) == (False, True)  # what pip or uv chooses comes from that folder, too
-    for file in ("flatbuffers-25-py3-none-any.whl", "protobuf-4-py3-none-any.whl"):
-        (tmp_path / file).touch()
+    for name in ("flatbuffers-25-py3-none-any.whl", "protobuf-4-py3-none-any.whl"):
+        (tmp_path / name).touch()
         assert told(TARGET) == (False, True)
     (tmp_path / "protobuf-5-py3-none-any.whl").touch()
     assert told(TARGET) == (True, True)

@@ -140,7 +140,7 @@ def test_only_https_or_this_machine_or_what_is_trusted(tmp_path: Path) -> None:
         assert url(address) == address
     assert url("http://a:80/", PIP_TRUSTED_HOST="b a:80")
     assert url("http://a/", UV_INSECURE_HOST="a")
-    for address in ("http://u:secret@a/", "ftp://a/", "nothing"):
+    for address in ("http://u:secret@a/", "ftp://a/"):
         with pytest.raises(Error) as caught:
             url(address)
         assert caught.value.code == "index-insecure"
@@ -467,9 +467,13 @@ def test_an_address_that_is_not_secure_is_named_with_its_host_and_no_password() 
         require_secure("http://me:secret@a.example:80/simple", IndexConfig())
     assert caught.value.values == {"url": "http://a.example:80/simple", "host": "a.example"}
 
-    with pytest.raises(Error) as caught:
-        require_secure("simple", IndexConfig())
-    assert caught.value.values == {"url": "simple", "host": "?"}
+
+def test_an_address_without_a_host_is_none() -> None:
+    """Its hint was to trust `?`."""
+    for url in ("pypi.example.org/simple", "ftp:///simple"):
+        with pytest.raises(Error, match="index-unreachable") as caught:
+            require_secure(url, IndexConfig())
+        assert caught.value.values == {"url": url, "reason": cause("address-unreadable")}
 
 
 def test_a_host_is_trusted_by_its_name_or_with_its_port() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -89,6 +90,14 @@ def test_it_is_copied_where_it_cannot_be_linked(
     assert (tmp_path / "again.whl").read_text() == "a"
     assert (tmp_path / "again.whl").stat().st_nlink == 1
     assert not take_kept(tmp_path / "kept", "b.whl", tmp_path / "b.whl")
+
+    def full(_: Path, path: Path) -> None:
+        path.write_text("the first piece")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    assert not take_kept(tmp_path / "kept", "a.whl", tmp_path / "part.whl")
+    assert not (tmp_path / "part.whl").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the owners of Unix")

@@ -42,6 +42,11 @@ def caused(error: BaseException, cause: BaseException, attribute: str) -> BaseEx
         (OSError("no such bundle"), "index-certificate", "no such bundle"),
         (requests.exceptions.InvalidURL("x"), "index-unreachable", cause("address-unreadable")),
         (UnicodeError("label too long"), "index-unreachable", cause("address-unreadable")),
+        (
+            requests.exceptions.InvalidSchema("Missing dependencies for SOCKS support."),
+            "index-unreachable",
+            cause("socks-unknown"),
+        ),
     ],
 )
 def test_what_no_other_try_mends(error: BaseException, code: str, reason: str | None) -> None:

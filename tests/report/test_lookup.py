@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -404,6 +405,10 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     assert len(Page(said).rows) == len(load_matrix(torch=False).builds)
     assert 'id="1.26.0"' in said
     assert len(said) < 600_000
+
+    there = ("--html", "m.html", "--json")
+    done = run_here("matrix", *there, cwd=tmp_path, env={"HOME": str(tmp_path)})
+    assert json.loads(done.stdout) == {"schema": 1, "file": "m.html"}
 
 
 def test_it_goes_with_matrix_alone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import synthetic
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain, width
 from ortgpu_fix.report import matrix as report
@@ -192,6 +193,24 @@ def test_the_documents() -> None:
         {"name": "nvidia-cublas-cu12", "version": "12.8.4"},
         {"name": "nvidia-cudnn-cu12", "version": "9.10.2"},
     ]
+
+
+def test_rows_of_an_index_are_told_with_it_and_the_day() -> None:
+    rows = AddedRows("2026-11-22", "https://i.example/simple", ("a 1", "b 2"), alone=False)
+    matrix = MATRIX._replace(added=(rows,))
+    every: Any = report.overview_json(matrix)
+
+    said = plain(report.overview_sections(matrix, TEXTS))
+    assert said.endswith("\na 1, b 2: hash as https://i.example/simple gave it on 2026-11-22")
+    assert every["matrix"] == {
+        "date": MATRIX.date,
+        "digest": MATRIX.digest,
+        "added": [
+            {"read": "2026-11-22", "index": "https://i.example/simple", "releases": ["a 1", "b 2"]}
+        ],
+    }
+    plainly: Any = report.overview_json(MATRIX)
+    assert plainly["matrix"] == {"date": MATRIX.date, "digest": MATRIX.digest}
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

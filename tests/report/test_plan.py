@@ -590,6 +590,20 @@ def test_what_the_smallest_set_saves_is_the_line_after_the_total(*, taken: bool,
     assert "prefer_small" not in plan_json(plan._replace(less=0), EN)
 
 
+def test_where_nothing_is_to_come_the_smallest_set_saves_nothing() -> None:
+    plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
+    facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
+    plan = plan._replace(less=655_000_000)
+    here = [wheel.file for wheel in plan.install]
+
+    def last(*files: str) -> str:
+        flags: Any = {"verbose": False, "asked": False, "command": "", "at_hand": files}
+        return section(plan_sections(plan, facts, EN, **flags), "Plan")[-1].text
+
+    assert last(*here) == "Nothing to download: all of it is on this machine"
+    assert last(*here[1:]).endswith(", 655 MB less with `--prefer small`")
+
+
 def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> None:
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")

@@ -28,7 +28,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if arguments.forget:
         return _forget(arguments, environ, language)
     if arguments.html is not None:
-        return _write_page(arguments.html, language)
+        return _write_page(arguments.html, arguments, language)
     known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
     rows, floors = matrix_table("onnxruntime")["build"], load_table("drivers")["floor"]
     version = (arguments.argument or "").removeprefix(GPU_BUILD).lstrip("= ")
@@ -62,7 +62,7 @@ def _forget(arguments: CommandLine, environ: Mapping[str, str], language: Langua
     return 0
 
 
-def _write_page(file: str, language: Language) -> int:
+def _write_page(file: str, arguments: CommandLine, language: Language) -> int:
     from ...report.lookup import SourceTables, look_up
     from ...report.lookup_page import lookup_page
 
@@ -77,4 +77,6 @@ def _write_page(file: str, language: Language) -> int:
     )
     page = lookup_page(look_up(load_matrix(), tables), texts, console.made_today(texts))
     console.write_file(file, page, texts)
+    if arguments.json:
+        console.print_json({"schema": 1, "file": file})
     return 0
