@@ -48,7 +48,7 @@ class IndexSource:
         except Error as error:
             absent = error.code == "index-refused" and error.values.get("status") == _NOT_FOUND
             if absent and not self._complete:
-                self._absent = self._absent or error
+                self._absent = error
                 return []  # an index of a company, or a feed, need not have everything
             raise
         found = wheels_on(files)

@@ -409,9 +409,11 @@ def test_without_the_network_nobody_brings_what_pip_or_uv_chooses(
 
 
 @pytest.mark.parametrize("words", [[], ["--json"], ["lock"]])
-@pytest.mark.parametrize("kind", ["a file", "nothing"])
+@pytest.mark.parametrize(
+    ("kind", "cause"), [("a file", "Not a directory"), ("nothing", "No such file or directory")]
+)
 def test_a_folder_of_wheels_that_is_none_is_refused_at_once(
-    kind: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, cause: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was passed over, and the wheels came from the index."""
     folder = tmp_path / "wheels"
@@ -422,7 +424,14 @@ def test_a_folder_of_wheels_that_is_none_is_refused_at_once(
     assert __main__.main([*words, "--find-links", str(folder)]) == 7
 
     shown = capsys.readouterr()
-    assert f"`--find-links {folder}` cannot be read: " in shown.out + shown.err
+    assert f"`--find-links {folder}` cannot be read: {cause}" in shown.out + shown.err
+
+
+def test_a_folder_of_wheels_on_another_machine_is_not_looked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert __main__.main(["--facts", "example", "--find-links", "/no/where"]) == 1
+    assert "--find-links /no/where --apply" in capsys.readouterr().out
 
 
 def test_what_needs_the_network_is_not_promised_without_it(

@@ -350,3 +350,29 @@ def test_room_lets_in_what_fits_and_the_largest_alone() -> None:
 
     assert all(sum(counts) <= 10 or counts == [20] for counts in most)
     assert max(len(counts) for counts in most) > 1
+
+
+@pytest.mark.parametrize("there", [("a", "b"), ("a",), ()], ids=["all", "one", "none"])
+def test_an_index_need_not_have_every_project_but_one(
+    there: tuple[str, ...], tmp_path: Path
+) -> None:
+    with samples.serve() as served:
+        served.files = {name: {f"{name}-1-py3-none-any.whl": b""} for name in there}
+        source = samples.source(f"{served.url}/simple", tmp_path)
+        for name in ("a", "b"):
+            assert len(source.wheels("", name)) == (name in there)
+
+    if there:
+        source.check_found()
+    else:
+        with pytest.raises(Error, match="index-refused"):
+            source.check_found()
+
+
+def test_a_project_without_a_wheel_is_a_project(tmp_path: Path) -> None:
+    with samples.serve() as served:
+        served.files = {"a": {}}
+        source = samples.source(f"{served.url}/simple", tmp_path)
+        assert source.wheels("", "a") == []
+
+    source.check_found()
