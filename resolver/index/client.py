@@ -213,8 +213,6 @@ class Index:
             return BackgroundCall(ask).result(self._limits.answer, self.stop)
         except TimeoutError:
             del self._local.session  # its connection is still waited on
-            if self.stop.is_set():
-                raise TransferStopped from None
             late = Error(
                 "index-unreachable", url=without_credentials(url), reason=cause("no-answer-in-time")
             )

@@ -462,4 +462,9 @@ def test_what_needs_the_network_is_not_promised_without_it(
     line = line._replace(offline=False)
     assert told(TARGET) == (False, True)
     line = line._replace(offline=True)
+    first = tmp_path / plan.install[0].file
+    first.rename(tmp_path / "elsewhere")
+    assert told(TARGET) == (False, False)
+    (tmp_path / "elsewhere").rename(first)
+    assert told(TARGET) == (True, True)
     assert told(None) == (True, False)  # of another machine nobody knows what it has
