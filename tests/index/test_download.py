@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -435,10 +436,12 @@ def test_a_folder_that_cannot_be_made(server: LocalIndex, tmp_path: Path) -> Non
 
 
 @with_others
-def test_a_folder_that_this_user_may_not_look_into(server: LocalIndex, tmp_path: Path) -> None:
+def test_a_folder_that_this_user_may_not_look_into(server: LocalIndex) -> None:
     asked = index(server), wheels(server)
-    with closed(tmp_path / "into"), pytest.raises(Error, match="disk-failed"):
-        download_all(*asked, tmp_path / "into", silent)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        with closed(Path(folder, "into")) as into, pytest.raises(Error, match="disk-failed"):
+            download_all(*asked, into, silent)
 
 
 @pytest.mark.usefixtures("heard")
