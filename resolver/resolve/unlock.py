@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from packaging.version import Version
 
 from ..facts.gpu_names import product_name
-from ..facts.model import GPU_BUILD, Driver, Facts, Gpu
+from ..facts.model import CPU_BUILD, GPU_BUILD, Driver, Facts, Gpu
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Rejected, Unlock
 from ..plan.reasons import Named, Reason, reason
@@ -149,9 +149,23 @@ def _without_blockers(
         by = tuple(Named(row.name, row.version) for row in packages)
         change = reason("other-cuda", by=by)
         if all(blockers[name] for name in names):
-            command = f"pip install --dry-run {' '.join(names)} {gain.name}=={gain.version}"
+            wanted = [f"{build}=={gain.version}" for build in _builds_to_ask(here, names, gain)]
+            command = " ".join(["pip install --dry-run", *names, *wanted])
             change = reason("other-version", by=by, command=command)
         yield Unlock(change=change, gains=(gain,))
+
+
+def _builds_to_ask(here: Situation, names: Sequence[str], gain: Named) -> Sequence[str]:
+    """Return which of the two builds `names` require, for an index to hold against; else the gain.
+
+    A package that requires onnxruntime has nothing against any onnxruntime-gpu.
+    """
+    required = [
+        build
+        for build in (CPU_BUILD, GPU_BUILD)
+        if any(demand.distribution in names for demand in here.demanded(build))
+    ]
+    return required if required and gain.name == GPU_BUILD else [gain.name]
 
 
 def _without_lines(

@@ -328,6 +328,15 @@ def test_what_would_unlock_it_is_told_and_what_the_other_provider_has(
     assert found == expected
 
 
+def test_an_index_is_asked_for_the_plugin_itself_where_a_package_excludes_the_onnxruntime() -> None:
+    """The plugin has a version of its own, which no onnxruntime has."""
+    facts = machine("onnxruntime 1.18.1")
+    facts["packages"].append({"name": "app", "version": "2", "requires": ["onnxruntime<1.19"]})
+    change = plan(facts).unlock[0].change
+
+    assert dict(change.values)["command"] == f"pip install --dry-run app {STEM}13==0.5.0"
+
+
 def test_a_python_for_which_the_plugin_has_an_onnxruntime_is_told() -> None:
     facts = machine()
     facts["python"] |= {"version": "3.10.4"}

@@ -185,14 +185,14 @@ def test_who_holds_something_back_is_named_alone_or_with_the_others() -> None:
     assert unlocks(one, driver="13.0") == [
         (
             "other-version",
-            {"by": "one 2", "command": "pip install --dry-run one onnxruntime-gpu==1.31.0"},
+            {"by": "one 2", "command": "pip install --dry-run one onnxruntime==1.31.0"},
             NEWEST,
         )
     ]
     assert unlocks(one, two, driver="13.0") == [
         (
             "other-version",
-            {"by": "one 2", "command": "pip install --dry-run one onnxruntime-gpu==1.23.0"},
+            {"by": "one 2", "command": "pip install --dry-run one onnxruntime==1.23.0"},
             "onnxruntime-gpu 1.23.0",
         )
     ]
@@ -210,11 +210,32 @@ def test_who_holds_something_back_is_named_alone_or_with_the_others() -> None:
             "other-version",
             {
                 "by": "one 2, two 2",
-                "command": "pip install --dry-run one two onnxruntime-gpu==1.31.0",
+                "command": "pip install --dry-run one two onnxruntime==1.31.0",
             },
             NEWEST,
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("requires", "asked"),
+    [
+        (["onnxruntime<1.20"], "onnxruntime==1.31.0"),
+        (["onnxruntime-gpu<1.20"], "onnxruntime-gpu==1.31.0"),
+        (["onnxruntime-gpu<1.20", "onnxruntime"], "onnxruntime==1.31.0 onnxruntime-gpu==1.31.0"),
+        (["protobuf<4"], "onnxruntime-gpu==1.31.0"),
+    ],
+)
+def test_the_index_is_asked_for_what_the_package_itself_requires(
+    requires: list[str], asked: str
+) -> None:
+    """A package that requires onnxruntime has no line against any onnxruntime-gpu."""
+    other = {"name": "other", "version": "1", "requires": ["onnxruntime", "onnxruntime-gpu"]}
+    app = {"name": "app", "version": "2", "requires": requires}
+
+    [(_, values, gain)] = unlocks(app, other, driver="13.0")
+
+    assert (values["command"], gain) == (f"pip install --dry-run app {asked}", NEWEST)
 
 
 def test_who_owns_the_folder_of_a_wheel_that_is_needed_is_named() -> None:
