@@ -295,17 +295,19 @@ def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Fin
 
     uv takes the lines of `lock --format uv`, PDM can exclude a requirement; Poetry can do neither
     (https://github.com/python-poetry/poetry/issues/697, closed as not planned) and needs the
-    stand-in as a dependency with a path. Each was tried: `scripts/prove/projects.py`.
+    stand-in as a dependency with a path. `poetry add` writes the others where the project has its
+    own: under [project], or in Poetry's table alone. Each was tried: `scripts/prove/projects.py`.
     """
     tool = here.facts.python.project
     if tool is None or (not changes and here.facts.python.locked == best.version):
         return
-    lines = [f'"{row.name}=={row.version}"' for row in changes.selection if row.index_url == PYPI]
-    lines.sort(key=lambda line: not line.startswith(f'"{GPU_BUILD}='))
+    pins = [f"{row.name}=={row.version}" for row in changes.selection if row.index_url == PYPI]
+    pins.sort(key=lambda pin: not pin.startswith(f"{GPU_BUILD}="))
     yield finding(
         f"managed-by-{tool if tool in LOCKS else 'another'}",
         "warning",
         tool=tool,
-        lines=", ".join(lines),
+        lines=", ".join(f'"{pin}"' for pin in pins),
+        pins=" ".join(pins),
         file=wheel_file(STAND_IN, best.version),
     )

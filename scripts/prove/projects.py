@@ -1,6 +1,6 @@
 """Prove that the lines for a project's own tool keep the CPU build away, with the real tools.
 
-    python scripts/prove/projects.py [--only uv,pdm,poetry,pip] [--results DIR]
+    python scripts/prove/projects.py [--only uv,pdm,poetry,poetry-classic,pip] [--results DIR]
 
 A project requires fastembed, which requires onnxruntime by name. Its lock is made and installed as
 it stands, and once more with the lines that the plan prints; the wheels are small stand-ins of
@@ -37,6 +37,7 @@ from support.prover import call
 
 RELEASE = "1.26.0"
 BARE = '"fastembed", "onnxruntime-gpu", "numpy"'
+WITH_CPU = '"fastembed", "onnxruntime"'
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 REQUIRED = {"flatbuffers": "25.2.10", "numpy": "2.2.6", "packaging": "25.0", "protobuf": "6.31.1"}
 """Ordinary requirements of onnxruntime-gpu, which a lock takes from the index."""
@@ -212,21 +213,43 @@ def of_pdm(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
 
 
 def of_poetry(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
-    """Lock and sync with Poetry."""
+    """Lock and sync with Poetry, where the dependencies are those of [project]."""
     project = make("poetry")
-    settings = "[tool.poetry]\npackage-mode = false\n"
+    named = f"[tool.poetry.dependencies]\nonnxruntime = {lines('poetry', 'onnxruntime')}\n"
+    project.write(*poetry_settings(project))
+    return with_poetry(
+        project, lambda: project.write(*poetry_settings(project), named, dependencies=WITH_CPU)
+    )
+
+
+def of_classic_poetry(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
+    """Lock and sync with Poetry, where all is in its own tables."""
+    project = make("poetry-classic")
+    path = project.folder / "pyproject.toml"
+    head = '[tool.poetry]\nname = "app"\nversion = "0"\npackage-mode = false\n'
+    wanted = f'[tool.poetry.dependencies]\npython = "{PYTHON}.*"\nfastembed = "*"\n'
+    _, index = poetry_settings(project)
+    named = f"onnxruntime = {lines('poetry', 'onnxruntime')}\n"
+    path.write_text(head + wanted + 'onnxruntime-gpu = "*"\nnumpy = "*"\n' + index)
+    return with_poetry(project, lambda: path.write_text(head + wanted + named + index))
+
+
+def poetry_settings(project: Project) -> tuple[str, str]:
+    """Return the tables of a project of Poetry that is no package and asks its index alone."""
     index = f'[[tool.poetry.source]]\nname = "here"\nurl = "{project.index}"\n'
-    index += 'priority = "primary"\n'
-    project.write(settings, index)
+    return "[tool.poetry]\npackage-mode = false\n", f'{index}priority = "primary"\n'
+
+
+def with_poetry(project: Project, edit: Callable[[], object]) -> dict[str, dict[str, str]]:
+    """Lock and sync as the project stands, then after `edit` and the command of the plan."""
     project.run("lock", "--quiet")
     project.run("sync", "--quiet")
     found = {"as it stands": project.state()}
     loader, _ = put_companions(project.folder / "wheels")
-    named = f"[tool.poetry.dependencies]\nonnxruntime = {lines('poetry', 'onnxruntime')}\n"
-    wanted = f'"fastembed", {lines("poetry", "dependencies")[1:-1]}'
-    project.write(settings, index, named, dependencies=wanted)
+    edit()
     project.renew()
-    project.run("lock", "--quiet")
+    [command] = re.findall(r"`poetry (add .*?)`", remedy("poetry"))
+    project.run(*command.split(), "--quiet")
     project.run("sync", "--quiet")
     found["with the lines"] = project.state()
     base: tuple[str | Path, ...] = (project.python, "-m", "pip", "install", "-q", "--no-deps")
@@ -260,6 +283,7 @@ PARTS: dict[str, Callable[[Callable[[str], Project]], dict[str, dict[str, str]]]
     "uv": of_uv,
     "pdm": of_pdm,
     "poetry": of_poetry,
+    "poetry-classic": of_classic_poetry,
     "pip": of_pip,
 }
 
@@ -272,7 +296,7 @@ def wrong(tool: str, found: dict[str, dict[str, str]]) -> list[str]:
     for step, state in list(found.items())[1:]:
         if "marker" not in step and state["folder"] != "onnxruntime-gpu":
             says.append(f"{step}: the folder holds {state['folder']}")
-    stand_in = {"uv": RELEASE, "pdm": "absent", "poetry": RELEASE, "pip": RELEASE}[tool]
+    stand_in = "absent" if tool == "pdm" else RELEASE
     if found["with the lines"]["onnxruntime"] != stand_in:
         says.append(f"onnxruntime is {found['with the lines']['onnxruntime']}")
     for step, stays in (
@@ -296,8 +320,9 @@ def tool_of(name: str, work: Path) -> tuple[Path, str]:
         home = work / f"tool-{name}"
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
         python = home / "bin" / "python"
-        call(python, "-m", "pip", "install", "-q", TOOLS[name], environ=dict(os.environ))
-        program = home / "bin" / name
+        asked = name.partition("-")[0]
+        call(python, "-m", "pip", "install", "-q", TOOLS[asked], environ=dict(os.environ))
+        program = home / "bin" / asked
     words = ("-m", "pip", "--version") if name == "pip" else ("--version",)
     said = call(program, *words, environ=dict(os.environ)).stdout
     found = re.search(r"\d+(\.\d+)+", said)

@@ -434,6 +434,7 @@ def test_the_lines_for_a_project_begin_with_the_gpu_build(tool: str, code: str) 
     lines = values["lines"].split(", ")
     assert lines[0] == '"onnxruntime-gpu==1.26.0"'
     assert sorted(lines[1:]) == ['"nvidia-cublas-cu12==12.8.4"', '"nvidia-cudnn-cu12==9.28.0"']
+    assert values["pins"] == values["lines"].replace('"', "").replace(",", "")
     assert values["file"].startswith("onnxruntime-1.26.0")
 
 

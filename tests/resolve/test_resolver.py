@@ -651,7 +651,9 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
 
     assert line in remedy
     pins = '"onnxruntime-gpu==1.26.0", "nvidia-cublas-cu12==12.8.4"'
-    assert (pins in remedy) is (tool != "uv")  # the lock has them
+    assert (pins in remedy) is (tool not in {"uv", "poetry"})  # a lock has them, a command writes
+    added = "`poetry add --lock onnxruntime-gpu==1.26.0 nvidia-cublas-cu12==12.8.4 "
+    assert (added in remedy) is (tool == "poetry")
     assert load_texts("zh").remedy(finding)
 
 
