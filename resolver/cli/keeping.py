@@ -15,6 +15,7 @@ from ..companions.keep import (
     constraint_address,
     is_ours,
     keep_wheel,
+    written_address,
 )
 from ..errors import Error
 from ..facts.target import Target
@@ -56,6 +57,15 @@ def pip_configuration(target: Target, options: PlanOptions, environ: Mapping[str
     if others := [one for one in pip_constraints(environ) if one != address]:
         raise Error("keep-hides", others=", ".join(others))
     return text or ours
+
+
+def keep_moved(target: Target) -> bool:
+    """Tell whether what `--keep` wrote is of the place where this environment was before."""
+    from ..index.folder import local_path
+
+    written = written_address(_text_of(Path(target.prefix, CONFIGURATION)) or "")
+    here = constraint_address(Path(target.purelib))
+    return written is not None and local_path(written).resolve() != local_path(here).resolve()
 
 
 def _text_of(file: Path) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..companions.contents import KEEP
 from ..errors import Error
 from ..facts import capture
 from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platform, Provider
@@ -125,10 +126,17 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
         shadow=None if shadow is None else redact(str(shadow), home),
         command=None if command is None else redact(str(command), home),
         moved_from=None if moved_from is None else redact(moved_from, home),
+        keep_moved=target.find(KEEP) is not None and _keep_moved(target),
         change=change,
         change_size=size,
     )
     return facts._replace(python=python)
+
+
+def _keep_moved(target: Target) -> bool:
+    from .keeping import keep_moved
+
+    return keep_moved(target)
 
 
 def _change(target: Target) -> tuple[ChangeState | None, int]:

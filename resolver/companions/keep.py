@@ -39,8 +39,14 @@ def configuration_text(purelib: Path) -> str:
 
 def is_ours(configuration: str) -> bool:
     """Return whether the text is what was written, here or where the environment was before."""
-    written = re.escape(_TEXT) + rf"\S+/{_PACKAGE}/{re.escape(_FILE)}\n"
-    return re.fullmatch(written, configuration) is not None
+    return written_address(configuration) is not None
+
+
+def written_address(configuration: str) -> str | None:
+    """Return the address of the constraints where the text is what was written, or None."""
+    written = re.escape(_TEXT) + rf"(\S+/{_PACKAGE}/{re.escape(_FILE)})\n"
+    match = re.fullmatch(written, configuration)
+    return match[1] if match else None
 
 
 def keep_wheel(release: str, purelib: Path, name: str, configuration: str) -> LocalWheel:

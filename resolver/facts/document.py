@@ -66,7 +66,15 @@ def to_json(facts: Facts) -> dict[str, object]:
     absent = {"change", "change_size"} if facts.python.change is None else set[str]()
     absent |= {
         name
-        for name in ("managed_by", "read_only", "locked", "shadow", "command", "moved_from")
+        for name in (
+            "managed_by",
+            "read_only",
+            "locked",
+            "shadow",
+            "command",
+            "moved_from",
+            "keep_moved",
+        )
         if python[name] in {None, False}
     }
     document["python"] = {name: python[name] for name in python if name not in absent}

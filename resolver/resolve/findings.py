@@ -124,6 +124,8 @@ def _place(here: Situation) -> Iterator[Finding]:
         yield finding(COMMAND_ELSEWHERE, "error", path=here.facts.python.command)
     if here.facts.python.moved_from is not None:
         yield finding("environment-moved", "info", path=here.facts.python.moved_from)
+    if here.facts.python.keep_moved:
+        yield finding("keep-moved", "warning")
 
 
 def _owner(here: Situation) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.cli.keeping import CONFIGURATION, pip_configuration, wheels_to_keep
+from ortgpu_fix.cli.keeping import CONFIGURATION, keep_moved, pip_configuration, wheels_to_keep
 from ortgpu_fix.companions.contents import KEEP
 from ortgpu_fix.companions.keep import configuration_text, constraint_address, is_ours
 from ortgpu_fix.errors import Error
@@ -120,6 +120,31 @@ def test_a_constraint_of_ours_is_not_another(answer: Any, tmp_path: Path) -> Non
 )
 def test_what_was_written_is_known_wherever_it_was(text: str, ours: bool) -> None:
     assert is_ours(text) is ours
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        (None, False),
+        (THEIRS, False),
+        (MOVED, True),
+        (MOVED + THEIRS, False),  # what the user has changed is not judged
+        ("OURS", False),
+    ],
+)
+def test_what_was_written_for_another_place_is_seen(
+    tmp_path: Path, text: str | None, moved: bool
+) -> None:
+    purelib = tmp_path / "with blank" / "lib"
+    purelib.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "with blank", target_is_directory=True)
+    if text is not None:
+        text = text.replace("OURS", configuration_text(purelib))
+        (tmp_path / CONFIGURATION).write_text(text)
+
+    for folder in (purelib, tmp_path / "link" / "lib"):  # another name of the same place
+        target: Any = SimpleNamespace(prefix=str(tmp_path), purelib=str(folder))
+        assert keep_moved(target) is moved
 
 
 def test_the_wheel_comes_where_the_plan_has_it(tmp_path: Path) -> None:

@@ -88,13 +88,17 @@ def test_what_would_be_taken_in_the_place_of_the_environment(
     environment: dict[str, str], evidence: tuple[str, ...]
 ) -> None:
     python = PYTHON | {"shadow": "/work/onnxruntime.py", "command": "/usr/bin/python3"}
-    rows = found(python_row=python | {"moved_from": "/old/venv"}, environment=environment)
+    moved = {"moved_from": "/old/venv", "keep_moved": True}
+    rows = found(python_row=python | moved, environment=environment)
 
     assert shown(one("onnxruntime-shadowed", rows)) == (
         *("error", evidence, {"path": "/work/onnxruntime.py"}),
     )
     assert shown(one("command-elsewhere", rows)) == ("error", (), {"path": "/usr/bin/python3"})
     assert shown(one("environment-moved", rows)) == ("info", (), {"path": "/old/venv"})
+    assert shown(one("keep-moved", rows)) == ("warning", (), {})
+    in_place = found(python_row=python, environment=environment)
+    assert not {"environment-moved", "keep-moved"} & {row.code for row in in_place}
 
 
 @pytest.mark.parametrize(
