@@ -9,7 +9,7 @@ from ..companions.contents import KEEP
 from ..errors import Error
 from ..facts import capture
 from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platform, Provider
-from ..facts.project_tool import LOCKS, locked_release, tool_of_folder
+from ..facts.project_tool import LOCKS, RECEIPTS, locked_release, tool_of_folder
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target
 from ..matrix.model import Matrix, libraries_of
@@ -111,10 +111,12 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     earlier change left in it.
     """
     folder = Path(target.prefix).parent
-    tools = [tool for tool, file in LOCKS.items() if (folder / file).is_file()]
+    files = {tool: Path(target.prefix, file) for tool, file in RECEIPTS.items()}
+    files |= {tool: folder / file for tool, file in LOCKS.items()}
+    tools = [tool for tool, file in files.items() if file.is_file()]
     owner = tools[0] if tools else tool_of_folder(target.prefix)
     project = owner if target.kind == "venv" else None
-    lock = find_text(folder / LOCKS[tools[0]]) if tools and project else None
+    lock = find_text(files[tools[0]]) if tools and project else None
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
     command = find_other_command(target, environ)

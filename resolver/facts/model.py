@@ -150,9 +150,10 @@ class Interpreter(NamedTuple):
     """Its `.pth` files are read, so that a companion can load libraries for an unchanged
     application; None where that is not known, as in a file written by hand."""
     project: str | None = None
-    """The tool that makes the environment from its lock: `uv`, `poetry`, `pdm`."""
+    """The tool that makes the environment: from its lock `uv`, `poetry`, `pdm`, or for one program
+    `uv-tool`, `pipx`."""
     locked: str | None = None
-    """The release of onnxruntime-gpu in the lock of that tool; None: it has none, or no lock."""
+    """The release of onnxruntime-gpu in that lock, or the receipt of `uv tool`; None: none."""
     shadow: str | None = None
     """The file that `import onnxruntime` takes in place of the environment's."""
     command: str | None = None

@@ -1,4 +1,4 @@
-"""The tool that manages a project's environment, by its lock or by the folder's name."""
+"""The tool that manages an environment, by its lock, its receipt or the folder's name."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from pathlib import PurePath
 
 LOCKS = {"uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock"}
 """The lock beside an environment in the folder of its project."""
+RECEIPTS = {"uv-tool": "uv-receipt.toml", "pipx": "pipx_metadata.json"}
+"""What a tool writes into the environment that it makes for one program alone."""
 _ELSEWHERE = {"poetry": ("pypoetry", "virtualenvs"), "pdm": ("pdm", "venvs")}
 """The tool's own folder, and the folder of environments in it."""
 
 
-_LOCKED = re.compile(r'^name = "onnxruntime-gpu"\s*\nversion = "([^"]+)"', re.MULTILINE)
-"""In the lock of each of them, which are TOML: a table of a package begins with these lines."""
+_LOCKED = re.compile(
+    r'^(?:    \{ )?name = "onnxruntime-gpu"(?:\s*\nversion = "|, specifier = "==)([^"]+)"',
+    re.MULTILINE,
+)
+"""In the lock of each of them, which are TOML: a table of a package begins with these lines.
+
+In the receipt of `uv tool`: `    { name = "onnxruntime-gpu", specifier = "==1.26.0" },`.
+"""
 
 
 def locked_release(lock: str) -> str | None:
-    """Return the release of onnxruntime-gpu that the text of a lock holds, or None."""
+    """Return the release of onnxruntime-gpu that the text of a lock or receipt holds, or None."""
     match = _LOCKED.search(lock)
     return match[1] if match else None
 

@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from ..companions.contents import KEEP, LIBRARIES, LINE, STAND_IN, wheel_file
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
-from ..facts.project_tool import LOCKS
+from ..facts.project_tool import LOCKS, RECEIPTS
 from ..matrix.model import Build
 from ..messages.sections import size
 from ..plan.model import COMMAND_ELSEWHERE, SHADOWED, Rejected
@@ -293,20 +293,21 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
 
 
 def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
-    """Name the tool that would undo the fix from its lock, and what its project file needs.
+    """Name the tool that would undo the fix, and what it needs to bring the set itself.
 
     uv takes the lines of `lock --format uv`, PDM can exclude a requirement; Poetry can do neither
     (https://github.com/python-poetry/poetry/issues/697, closed as not planned) and needs the
     stand-in as a dependency with a path. `poetry add` writes the others where the project has its
     own: under [project], or in Poetry's table alone. Each was tried: `scripts/prove/projects.py`.
     """
-    tool = here.facts.python.project
-    if tool is None or (not changes and here.facts.python.locked == best.version):
+    tool, locked = here.facts.python.project, here.facts.python.locked
+    fixed = changes or tool in LOCKS or here.facts.package(LIBRARIES) is not None
+    if tool is None or not fixed or (not changes and locked == best.version):
         return
     pins = [f"{row.name}=={row.version}" for row in changes.selection if row.index_url == PYPI]
     pins.sort(key=lambda pin: not pin.startswith(f"{GPU_BUILD}="))
     yield finding(
-        f"managed-by-{tool if tool in LOCKS else 'another'}",
+        f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS} else 'another'}",
         "warning",
         tool=tool,
         lines=", ".join(f'"{pin}"' for pin in pins),

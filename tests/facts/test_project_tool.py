@@ -18,6 +18,14 @@ name = "onnxruntime-gpu"
 version = "1.26.0"
 source = { registry = "https://pypi.org/simple" }
 """
+RECEIPT = """\
+[tool]
+requirements = [
+    { name = "magika" },
+    { name = "onnxruntime-gpu", specifier = "==1.26.0" },
+]
+"""
+"""Of `uv tool install`."""
 
 
 @pytest.mark.parametrize(
@@ -28,6 +36,10 @@ source = { registry = "https://pypi.org/simple" }
         (UV.replace("-gpu", ""), None),
         (UV.replace("onnxruntime-gpu", "not-onnxruntime-gpu"), None),
         ('dependencies = ["onnxruntime-gpu"]\nversion = "1.26.0"\n', None),
+        (RECEIPT, "1.26.0"),
+        (RECEIPT.replace("-gpu", ""), None),
+        (RECEIPT.replace('"onnx', '"not-onnx'), None),
+        (RECEIPT.replace("==", ">="), None),
         ("", None),
     ],
 )

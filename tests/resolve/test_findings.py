@@ -38,6 +38,24 @@ def test_the_lock_beside_an_environment_names_its_tool(
     assert found.python.project == tool
 
 
+@pytest.mark.parametrize("lock", ["uv.lock", "x"])
+@pytest.mark.parametrize(
+    ("receipt", "tool"), [("uv-receipt.toml", "uv-tool"), ("pipx_metadata.json", "pipx")]
+)
+def test_what_a_tool_wrote_into_the_environment_of_one_program_names_it(
+    tmp_path: Path, lock: str, receipt: str, tool: str
+) -> None:
+    """Whatever lies in the folder of all such environments."""
+    venv: Venv = make_venv(tmp_path / "tools" / "app", pip=False)
+    (tmp_path / "tools" / "app" / receipt).write_text(
+        '    { name = "onnxruntime-gpu", specifier = "==1.26.0" },\n'
+    )
+    (tmp_path / "tools" / lock).touch()
+    python = with_surroundings(synthetic.facts(), venv.target(), {}).python
+
+    assert (python.project, python.locked) == (tool, "1.26.0")
+
+
 def test_the_provider_that_goes_with_another_build_is_named() -> None:
     facts = synthetic.facts("onnxruntime-directml 1.22.0", "onnxruntime 1.22.0")
     made = resolve(facts, PlanOptions(), synthetic.matrix())

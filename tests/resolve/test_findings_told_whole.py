@@ -428,7 +428,13 @@ def test_what_loads_the_libraries_is_told_where_nothing_does_by_itself() -> None
 
 @pytest.mark.parametrize(
     ("tool", "code"),
-    [("uv", "managed-by-uv"), ("poetry", "managed-by-poetry"), ("rye", "managed-by-another")],
+    [
+        ("uv", "managed-by-uv"),
+        ("poetry", "managed-by-poetry"),
+        ("uv-tool", "managed-by-uv-tool"),
+        ("pipx", "managed-by-pipx"),
+        ("rye", "managed-by-another"),
+    ],
 )
 def test_the_lines_for_a_project_begin_with_the_gpu_build(tool: str, code: str) -> None:
     row = one(code, found(python_row=PYTHON | {"project": tool}))
@@ -452,3 +458,16 @@ def test_a_project_whose_lock_has_the_release_is_told_only_of_a_change() -> None
     assert told("1.26.0", *WHOLE[:-1]) == ["managed-by-uv"]  # flatbuffers is to be installed
     assert told("1.23.0", *WHOLE) == ["managed-by-uv"]
     assert told(None, *WHOLE) == ["managed-by-uv"]
+
+
+def test_what_an_upgrade_would_undo_is_told_where_there_is_something_to_undo() -> None:
+    def told(locked: str | None, *packages: Any) -> list[str]:
+        python = PYTHON | {"project": "uv-tool", "locked": locked}
+        rows = found(*packages, onnxruntime=FOLDER, python_row=python)
+        return [row.code for row in rows if row.code.startswith("managed-by")]
+
+    applied = (*WHOLE, "ortgpu-fix-libraries 1.26.0")
+    assert told(None, *WHOLE[:-1]) == ["managed-by-uv-tool"]  # there is something to install
+    assert told(None, *applied) == ["managed-by-uv-tool"]
+    assert told("1.26.0", *applied) == []
+    assert told(None, *WHOLE) == []  # nothing of ours
