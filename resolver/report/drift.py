@@ -84,7 +84,7 @@ def drift_sections(
     end = f"drift-{found.verdict}" if found.compared else f"drift-alone-{found.verdict}"
     head = [Row(head=texts.label("drift-lock"), text=named)]
     if found.machine is not None:
-        named = machine_line("", found.machine)
+        named = machine_line("", found.machine).removeprefix("for ")
         code = "drift-machine" if found.compared else "drift-made-for"
         head.append(Row(text=texts.label(code, machine=named)))
     sections = (

@@ -17,8 +17,13 @@ from ..plan.wheels import Wheel, read_hashes, short_name
 from .plan_document import way_text
 from .rejected import rejected_section
 
-BY_A_FLAG = frozenset({"allow-conflicts", "drop-wish", "ignore-gpu", "match-torch", "other-torch"})
-"""What of this program makes a plan possible, without another machine or Python."""
+ON_THIS_MACHINE = frozenset(
+    {
+        *("allow-conflicts", "drop-wish", "ignore-gpu", "match-torch", "other-torch"),
+        *("other-cuda", "other-requirement", "other-version"),
+    }
+)
+"""What makes a plan possible by a flag or another package, without another machine or Python."""
 
 
 def machine_section(facts: Facts, texts: Texts) -> Section:
@@ -120,7 +125,9 @@ def _verdict(
     code: str = plan.verdict
     if code == "fixable":
         code = _what_the_command_does(plan, problems, where)
-    if plan.verdict == "impossible" and any(row.change.code in BY_A_FLAG for row in plan.unlock):
+    if plan.verdict == "impossible" and any(
+        row.change.code in ON_THIS_MACHINE for row in plan.unlock
+    ):
         code = "impossible-as-it-is"
     if asked and plan.verdict == "impossible":
         code = "impossible-asked"

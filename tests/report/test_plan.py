@@ -182,6 +182,9 @@ No onnxruntime-gpu on PyPI works on this machine"""
     [
         (("newer-driver", "match-torch"), "As things are, no onnxruntime-gpu on PyPI works"),
         (("ignore-gpu",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("other-version",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("other-cuda",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("other-requirement",), "As things are, no onnxruntime-gpu on PyPI works"),
         (("drop-wish",), "As things are, no onnxruntime-gpu on PyPI works"),
         (("other-torch",), "As things are, no onnxruntime-gpu on PyPI works"),
         (("allow-conflicts",), "As things are, no onnxruntime-gpu on PyPI works"),
@@ -200,6 +203,7 @@ def test_where_a_flag_makes_it_possible_only_things_as_they_are_do_not_work(
         "wish": "--ort",
         "torch": "2.8",
         "flags": "--torch",
+        **dict.fromkeys(("by", "command", "requirement", "file"), "app"),
     }
     unlock = tuple(Unlock(reason(code, **values), (Named("a", "1"),)) for code in changes)
     made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(unlock=unlock)
