@@ -17,7 +17,12 @@ _CAPABILITY = re.compile(r"\d+\.\d")
 
 
 def machine_line(name: str, facts: Facts) -> str:
-    """Return a machine on one line: `for linux x86_64, Python 3.11.7; driver 535.104; GPU 8.0`."""
+    """Return a machine on one line of a header: `for NAME: ` and what `machine_text` says."""
+    return f"for {name + ': ' if name else ''}{machine_text(facts)}"
+
+
+def machine_text(facts: Facts) -> str:
+    """Return a machine in words: `linux x86_64, Python 3.11.7; driver 535.104; GPU 8.0`."""
     platform, driver = facts.platform, facts.driver
     python = f"Python {facts.python.version}{'t' if facts.python.free_threaded else ''}"
     system = [f"{platform.system} {platform.machine}", platform.libc, python]
@@ -25,8 +30,7 @@ def machine_line(name: str, facts: Facts) -> str:
     known = ", ".join(filter(None, versions)) or ("?" if driver else "none")
     gpus = sorted({gpu.compute_capability or "?" for gpu in facts.gpus or ()})
     capabilities = "?" if facts.gpus is None else ", ".join(gpus) or "none"
-    machine = f"{', '.join(filter(None, system))}; driver {known}; GPU {capabilities}"
-    return f"for {name + ': ' if name else ''}{machine}"
+    return f"{', '.join(filter(None, system))}; driver {known}; GPU {capabilities}"
 
 
 def read_machines(text: str) -> Iterator[Facts]:

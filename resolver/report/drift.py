@@ -6,7 +6,7 @@ Returns sections and documents, prints nothing.
 from __future__ import annotations
 
 from ..lock.drift import Drift, MovedPin
-from ..lock.machine_lines import machine_line
+from ..lock.machine_lines import machine_line, machine_text
 from ..lock.parsed import ParsedLock
 from ..matrix.model import Matrix
 from ..messages.catalog import Texts
@@ -84,9 +84,8 @@ def drift_sections(
     end = f"drift-{found.verdict}" if found.compared else f"drift-alone-{found.verdict}"
     head = [Row(head=texts.label("drift-lock"), text=named)]
     if found.machine is not None:
-        named = machine_line("", found.machine).removeprefix("for ")
         code = "drift-machine" if found.compared else "drift-made-for"
-        head.append(Row(text=texts.label(code, machine=named)))
+        head.append(Row(text=texts.label(code, machine=machine_text(found.machine))))
     sections = (
         Section(rows=tuple(head)),
         Section(
