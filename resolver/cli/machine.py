@@ -17,6 +17,7 @@ from ..probe.interpreter import chosen_by
 from ..probe.libraries import find_text
 from ..probe.machine import probe
 from ..probe.mistaken import find_old_place, find_other_command, find_shadow
+from ..utils.files import is_file
 from ..utils.process import run
 from .described import start_looking
 from .facts_files import capability_of
@@ -113,10 +114,10 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     folder = Path(target.prefix).parent
     files = {tool: Path(target.prefix, file) for tool, file in RECEIPTS.items()}
     files |= {tool: folder / file for tool, file in LOCKS.items()}
-    tools = [tool for tool, file in files.items() if file.is_file()]
+    tools = [tool for tool, file in files.items() if is_file(file)]
     owner = tools[0] if tools else tool_of_folder(target.prefix)
     project = owner if target.kind == "venv" else None
-    lock = find_text(files[tools[0]]) if tools and project else None
+    lock = find_text(files[tools[0]]) if tools else None
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
     command = find_other_command(target, environ)

@@ -209,8 +209,12 @@ class Index:
                 auth=auth,
             )
 
+        def close(response: requests.Response) -> None:
+            response.close()
+            session.close()
+
         try:
-            return BackgroundCall(ask).result(self._limits.answer, self.stop)
+            return BackgroundCall(ask, close).result(self._limits.answer, self.stop)
         except TimeoutError:
             del self._local.session  # its connection is still waited on
             late = Error(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.model import OWN_ENVIRONMENT
+from ..facts.project_tool import RECEIPTS
 from ..utils.files import is_file
 from ..utils.process import own_environment, run
 from .libraries import find_text
@@ -107,8 +108,8 @@ def is_private(prefix: Path) -> bool:
 
     The first two leave a file of theirs in it; the third makes it in uv's cache.
     """
-    marks = ("pipx_metadata.json", "uv-receipt.toml")
-    return any(is_file(prefix / mark) for mark in marks) or prefix.parent.name == "archive-v0"
+    made = any(is_file(prefix / mark) for mark in RECEIPTS.values())
+    return made or prefix.parent.name == "archive-v0"
 
 
 def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:

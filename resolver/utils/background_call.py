@@ -16,18 +16,26 @@ _STEP = 0.1
 class BackgroundCall(Generic[T]):
     """A call that runs in a daemon thread.
 
-    A pool would be waited for when the user interrupts, and the driver may hang.
+    A pool would be waited for when the user interrupts, and the driver may hang. `close` gets a
+    result that comes when nobody waits for it any more.
     """
 
-    def __init__(self, call: Callable[[], T]) -> None:
+    def __init__(self, call: Callable[[], T], close: Callable[[T], None] | None = None) -> None:
+        self._close = close
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, args=(call,), daemon=True)
         self._answers: list[T] = []
+        self._is_left = False
         self._errors: list[BaseException] = []
         self._thread.start()
 
     def _work(self, call: Callable[[], T]) -> None:
         try:
-            self._answers.append(call())
+            answer = call()
+            with self._lock:
+                self._answers.append(answer)
+                if self._is_left and self._close:
+                    self._close(answer)
         except BaseException as error:  # noqa: BLE001 - `result` raises it again
             self._errors.append(error)
 
@@ -43,6 +51,8 @@ class BackgroundCall(Generic[T]):
             self._thread.join(_STEP)
         for error in self._errors:
             raise error
-        if not self._answers:
+        with self._lock:
+            self._is_left = not self._answers
+        if self._is_left:
             raise TimeoutError
         return self._answers[0]

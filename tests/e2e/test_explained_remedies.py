@@ -96,6 +96,11 @@ CASES = {
         (GPU_BUILD, "onnxruntime-directml 1.24.4"),
         gone=("onnxruntime-directml 1.24.4",),
     ),
+    "no onnxruntime at all": Case(
+        "onnxruntime-missing",
+        "ModuleNotFoundError: No module named 'onnxruntime'\n",
+        ("flatbuffers 25.12.19",),
+    ),
     "one taken away": Case(
         "package-gutted",
         "AttributeError: module 'onnxruntime' has no attribute 'InferenceSession'\n",

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -165,8 +166,14 @@ def test_headers_that_never_end_are_given_up() -> None:
 
 def test_who_waits_for_an_answer_is_stopped_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C during `matrix --update` was heard when the index had been given up."""
-    ended = threading.Event()
-    monkeypatch.setattr("requests.Session.request", lambda *_, **__: ended.wait(20))
+    ended, closed = threading.Event(), set[str]()
+
+    def late(*_: object, **__: object) -> object:
+        ended.wait(20)
+        return SimpleNamespace(close=lambda: closed.add("response"))
+
+    monkeypatch.setattr("requests.Session.request", late)
+    monkeypatch.setattr("requests.Session.close", lambda _: closed.add("session"))
     index = Index(IndexConfig(index_url="https://example.org/simple"))
     began = time.monotonic()
     threading.Timer(0.2, index.stop.set).start()
@@ -174,5 +181,8 @@ def test_who_waits_for_an_answer_is_stopped_soon(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(TransferStopped):
         index.project("pypi", "a")
 
-    ended.set()
     assert time.monotonic() - began < 5
+    ended.set()
+    while len(closed) < 2 and time.monotonic() - began < 20:
+        time.sleep(0.01)
+    assert closed == {"response", "session"}
