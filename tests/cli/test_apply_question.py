@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def test_a_file_that_the_matrix_lacks_is_shown_before_the_question(
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(home)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # `nohup` and `&` may have it ignored
         argv = [sys.executable, "-m", "ortgpu_fix", *arguments(lacking), *verbose]
         os.execve(argv[0], argv, environment(home))  # noqa: S606 - no shell
     said = b""
