@@ -115,12 +115,12 @@ def is_private(prefix: Path) -> bool:
 def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
     """Tell whether nothing names an environment, and this program's own venv holds no other.
 
-    One that shows the packages of the Python below it may be an application's; one whose Python is
+    What pipx or uv made is refused by every command (`is_private`). One that shows the packages of the Python below it may be an application's; one whose Python is
     the first on PATH is active, as it is in an image.
     """
     prefix = Path(sys.prefix)
     settings = find_text(prefix / "pyvenv.cfg")
-    if settings is None or chosen_by(None, environ, cwd) != OWN_ENVIRONMENT:
+    if settings is None or is_private(prefix) or chosen_by(None, environ, cwd) != OWN_ENVIRONMENT:
         return False
     if re.search(r"(?m)^include-system-site-packages *= *true", settings):
         return False

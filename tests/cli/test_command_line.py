@@ -169,6 +169,9 @@ def test_no_apply_fills_a_virtual_environment_of_this_program_alone(
         # Plans promise nothing that is refused; what only looks is as ever.
         for words, new in ((["plan"], alone), (["check"], False), (["facts"], False)):
             assert described.describes_environment(parse(words), {}, here) == new
+    (tmp_path / "uv-receipt.toml").touch()
+    assert not interpreter.is_alone({}, here)  # which plans refuse, too
+    (tmp_path / "uv-receipt.toml").unlink()
     if not more:
         with pytest.raises(Error) as caught:
             apply.run(parse(["apply", "--driver", "580.95.05", "--gpu", "8.0"]), {}, "en")
