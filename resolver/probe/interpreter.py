@@ -115,8 +115,8 @@ def is_private(prefix: Path) -> bool:
 def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
     """Tell whether nothing names an environment, and this program's own venv holds no other.
 
-    What pipx or uv made is refused by every command. One that shows the packages of the Python below
-    it may be an application's; one whose Python is the first on PATH is active, as in an image.
+    What pipx or uv made is refused by every command. One that shows the packages of the Python
+    below it may be an application's; one whose Python is first on PATH is active, as in an image.
     """
     prefix = Path(sys.prefix)
     settings = find_text(prefix / "pyvenv.cfg")
