@@ -114,12 +114,17 @@ def test_a_name_of_several_gpus_or_none_is_refused(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("mark", ["pipx_metadata.json", "uv-receipt.toml"])
+@pytest.mark.parametrize(
+    "mark", ["pipx_metadata.json", "uv-receipt.toml", "archive-v0/x/pyvenv.cfg"]
+)
 def test_the_programs_private_environment_is_never_meant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
 ) -> None:
+    """`uvx` makes one in uv's cache, and leaves no mark in it."""
+    (tmp_path / mark).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / mark).touch()
-    monkeypatch.setattr(interpreter.sys, "prefix", str(tmp_path))  # type: ignore[attr-defined]
+    prefix = tmp_path / "archive-v0" / "x" if "archive" in mark else tmp_path
+    monkeypatch.setattr(interpreter.sys, "prefix", str(prefix))  # type: ignore[attr-defined]
 
     with pytest.raises(Error) as caught:
         interpreter.find_interpreter(None, {}, tmp_path)
