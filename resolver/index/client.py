@@ -217,6 +217,8 @@ class Index:
             return BackgroundCall(ask, close).result(self._limits.answer, self.stop)
         except TimeoutError:
             del self._local.session  # its connection is still waited on
+            if self.stop.is_set():  # why it ends is told by the download that failed
+                raise TransferStopped from None
             late = Error(
                 "index-unreachable", url=without_credentials(url), reason=cause("no-answer-in-time")
             )

@@ -271,6 +271,18 @@ def test_who_is_stopped_does_not_try_again() -> None:
         asked.retry(step)
 
 
+def test_who_is_stopped_while_nobody_answers_tells_no_reason_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The download that failed is why it ends; "no answer in time" was told instead of it."""
+    monkeypatch.setattr("requests.Session.request", lambda *_, **__: time.sleep(1))
+    asked = Index(IndexConfig(), Limits(pauses=()))  # so that this try is the last
+    asked.stop.set()
+
+    with pytest.raises(TransferStopped):
+        asked.project("pypi", "a")
+
+
 def test_a_transfer_that_is_stopped_ends_at_its_next_piece(network: Network) -> None:
     network.answers = [answer(body=b"x" * 200_000)]
     asked = index()
