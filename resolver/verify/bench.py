@@ -101,7 +101,7 @@ class Bench:
     create_ms: Mapping[str, float] = field(default_factory=dict)
     timings: tuple[Timing, ...]
     deviations: Mapping[str, float] = field(default_factory=dict)
-    """The largest of all outputs and shapes, by configuration."""
+    """The largest of all outputs that could be compared, by configuration."""
     failed: tuple[Failed, ...] = ()
     skipped: tuple[str, ...] = ()
     ended_early: tuple[str, ...] = ()
@@ -196,7 +196,8 @@ def summarize(
                 rows[key, shape] = row
         for (key, _), outputs in each.compared.items():
             found = [row.deviation for row in outputs if row.deviation is not None]
-            deviations[key] = max([*found, deviations.get(key, 0.0)])
+            if found:
+                deviations[key] = max([*found, deviations.get(key, 0.0)])
     unique = {row.key: row for row in configurations}
     return Bench(
         onnxruntime=first.release,

@@ -556,6 +556,7 @@ def test_one_steady_run_is_its_own_spread() -> None:
         {"event": "times", "key": "cpu", "shape": 0, "kind": "steady", "ms": [1400.0]},
         {"event": "outputs", "key": "cuda", "shape": 0, "outputs": [{"deviation": 0.5}]},
         {"event": "outputs", "key": "cuda", "shape": 1, "outputs": [{"deviation": None}]},
+        {"event": "outputs", "key": "cuda-graph", "shape": 0, "outputs": [{"deviation": None}]},
         {"event": "skipped", "error": "batch 4: no"},
         {"event": "skipped", "error": "batch 16: no"},
         {"event": "memory", "key": "cuda", "bytes": 5},
