@@ -63,9 +63,13 @@ _CONDITION = re.compile(
 )
 """What shows that it is a condition, or a wish."""
 _OF_OTHERS = re.compile(
-    r"uplicate of\b|^[\s>]*[-*+] (?:\[ \]|[Ff]ix(?:es|ed)?\b)|^\W{0,6}(?:[Ss]olved|SOLVED)\b"
+    r"uplicate of\b|^[\s>]*(?:[-*+]|\d{1,2}\.) (?:\[ \]|[Ff]ix(?:es|ed)?\b)"
+    r"|^[\s>]*(?:Fix|Clos|Resolv)e[sd] #\d"
+    r"|^\W{0,6}(?:(?:[Ss]olved|SOLVED)\b|[Rr]esolved:|已解决)"
 )
 """What begins a line of a failure that is another's, was mended, or was not ticked in a form."""
+_NOW = re.compile(r"\b(?:but|now|still|needed)\b|但|现在|仍|还")
+"""What shows, after such a beginning, that it fails all the same."""
 _SENTENCE = re.compile(r"\n|(?<=[a-z\d)]{2}[.!?]) |(?<=[。！？；])")
 """Where a sentence ends; `e.g.` ends none."""
 BEFORE = 400
@@ -113,4 +117,4 @@ def is_supposed(match: re.Match[str], *, unless_condition: bool = False) -> bool
 def is_of_others(text: str, start: int) -> bool:
     """Tell whether the line of what stands at `start` says that this is not a failure of now."""
     line = text[max(0, start - BEFORE) : start].rpartition("\n")[2]
-    return bool(_OF_OTHERS.search(line))
+    return bool(_OF_OTHERS.search(line)) and not _NOW.search(line)

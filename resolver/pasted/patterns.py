@@ -15,7 +15,7 @@ HINT = re.compile(
     r"|[Ll]ibc|OS:|CUDA:\d|\d0 ?[Tt]i\b|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
     r"|Package |Tesla|Quadro|GeForce|Jetson|MX ?\d{3}|GT ?10|(?:[Mm]y|an?|the|our) [ABHLV]\d{2}"
     r"|Mint|Pop!_OS|SUSE|Kali|Gentoo|Endeavour|AlmaLinux|Arch\b|conda|^# Name|pip3? (?:freeze|list)"
-    r"|externally-managed|cannot open shared|uv venv|NVRM|OnnxRuntime"
+    r"|externally-managed|requirements|cannot open shared|uv venv|NVRM|OnnxRuntime"
     r"|驱动|驅動|драйвер|ドライバ|드라이버"
 )
 """What a line has that tells something: most lines of a log have nothing."""
@@ -144,6 +144,8 @@ PACKAGE = re.compile(
 """pip freeze, uv, print_debug_info and collect_env."""
 LISTING = re.compile(r"\b(?:pip3?|conda|mamba) (?:freeze|list)\b")
 """A command that lists what is installed."""
+ASKED_FOR = re.compile(r"^[^=]*\brequirements[\w.-]*\.(?:txt|in)\b")
+"""What names a file of what is to be installed, and is no pin itself."""
 CONDA_NAMES = {"pytorch": "torch"}
 """Packages that conda calls otherwise."""
 TABLE = re.compile(r"^Package +Version\b|^# Name +Version +Build\b")

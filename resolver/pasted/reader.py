@@ -57,6 +57,7 @@ class MachineReader:
         self._looked = 0
         self._block = 0
         self._last_package = self._listing = -NEAR
+        self._of_block: set[str] = set()
         self._quoted = self._in_table = False
         self._shown: str | None = None
         self._asked_version = False
@@ -207,8 +208,9 @@ class MachineReader:
                 self._add("environment", name, PRINTED)
 
     def _packages(self, line: str, bare: str) -> None:
-        if p.LISTING.search(bare):
-            self._listing = self._line
+        listed = p.LISTING.search(bare)
+        if listed or p.ASKED_FOR.search(bare):
+            self._listing = self._line if listed else -NEAR
         if p.TABLE.search(bare):
             self._in_table = True
             return
@@ -236,15 +238,21 @@ class MachineReader:
 
     def _add_package(self, name: str, version: str, weight: int) -> None:
         """Add a row of a list; one that may be a list of what is asked for is `PRINTED` alone."""
+        name = p.CONDA_NAMES.get(name) or canonicalize_name(name)
+        if name in self._of_block and self._listing == self._last_package:
+            self._listing = (
+                -NEAR
+            )  # no list names one twice: another begins, and nothing says of what
         if self._line - self._listing <= NEAR:
             weight, self._listing = LISTED, self._line
-        if self._line - self._last_package > NEAR:
+        if name in self._of_block or self._line - self._last_package > NEAR:
             self._block += 1
+            self._of_block = set()
+        self._of_block.add(name)
         self._last_package = self._line
         if name == "python":
             self._add("python", version, PRINTED)
         else:
-            name = p.CONDA_NAMES.get(name) or canonicalize_name(name)
             self._add("package", version, weight, name)
 
     def _written(self, line: str, bare: str) -> Iterator[tuple[str, str]]:

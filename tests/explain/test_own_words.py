@@ -195,7 +195,8 @@ CUDNN = "libcudnn.so.9: cannot open shared object file: No such file or director
     [
         *("Possible duplicate of #1234 ", "> **Bot**: Duplicate of #1 "),
         *("- [ ] ", "> * [ ] ", "- fix `", "* Fixed ", "+ Fixes "),
-        *("Solved! I had ", "**SOLVED** ", "solved: "),
+        *("Solved! I had ", "**SOLVED** ", "solved: ", "Resolved: ", "已解决：", "**已解决** "),
+        *("Fixes #12: ", "> Closes #3 ", "Resolved #4, ", "1. [ ] ", "10. Fixed "),
     ],
 )
 def test_a_line_of_another_failure_or_of_one_that_was_mended_says_nothing(begin: str) -> None:
@@ -203,7 +204,20 @@ def test_a_line_of_another_failure_or_of_one_that_was_mended_says_nothing(begin:
     assert codes_of(f"{begin}\n{CUDNN}") == ["cudnn-9-missing"]
 
 
-@pytest.mark.parametrize("begin", ["- [x] ", "Fix ", "- prefix ", "Unsolved: ", "Is it solved? "])
+@pytest.mark.parametrize(
+    "begin",
+    [
+        *("- [x] ", "Fix ", "- prefix ", "Unsolved: ", "Is it solved? ", "Resolved ", "Fixes 12 "),
+        *("- fixed the driver, now I get ", "* fix needed: ", "- Fixed path but I get "),
+        *(
+            "Solved the first, it still says ",
+            "- fix 了驱动，但 ",
+            "已解决驱动，现在 ",
+            "已解决，仍 ",
+        ),
+        "已解决，还是 ",
+    ],
+)
 def test_a_line_that_does_not_say_so_tells_its_failure(begin: str) -> None:
     assert codes_of(f"{begin}{CUDNN}") == ["cudnn-9-missing"]
 

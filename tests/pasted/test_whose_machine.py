@@ -97,6 +97,37 @@ def test_a_list_begins_soon_after_its_command() -> None:
     assert installed("$ pip freeze", PINS, TABLE)["numpy"] == "2.1.1"
 
 
+@pytest.mark.parametrize(
+    "between",
+    ["", "\n", "$ cat req\n", "$ cat requirements.txt\n", "requirements.in:\n"],
+)
+@pytest.mark.parametrize("listed", [TABLE, FREEZE])
+def test_pins_right_below_a_list_are_no_part_of_it(listed: str, between: str) -> None:
+    found = f"{listed}\n{between}onnxruntime-gpu==1.15.1\nnumpy==1.23.5\n"
+
+    assert installed(found) == installed(listed)
+    assert machine(found).contradictions == ()
+
+
+def test_pins_of_other_packages_are_no_part_of_the_list_above_their_file_s_name() -> None:
+    pins = "torch==2.0.1\ntorch==2.0.2\n"
+
+    assert "torch" not in installed(f"{FREEZE}# requirements-dev.txt\n{pins}")
+    assert installed(f"{FREEZE}torch==2.0.1  # requirements.txt")["torch"] == "2.0.1"
+
+
+def test_a_second_list_right_below_the_first_is_one_of_its_own() -> None:
+    found = machine("$ pip freeze\nnumpy==2.1.1\nrich==13.0\n$ pip freeze\nnumpy==1.23.5\n")
+
+    assert {row.name: row.version for row in found.facts.packages} == {
+        "numpy": "2.1.1",
+        "rich": "13.0",
+    }
+    assert [(each.package, each.values) for each in found.contradictions] == [
+        ("numpy", ("2.1.1", "1.23.5"))
+    ]
+
+
 def test_a_list_stays_one_however_long_it_is() -> None:
     rows = "".join(f"package-{name}==1.0\n" for name in "abcdefgh")
 
