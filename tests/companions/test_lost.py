@@ -185,8 +185,31 @@ def test_a_service_that_requires_cuda_gets_an_error_that_says_what_came(python: 
     code, text = said(python, ASKS, ORTGPU_FIX_REQUIRE="cuda")
 
     assert code == 1
-    assert text.count("cannot have it (ORTGPU_FIX_REQUIRE=cuda): onnxruntime 1.32.0 (by uv)") == 1
+    assert text.count("cannot have it (ORTGPU_FIX_REQUIRE=cuda): onnxruntime 1.32.0 (by uv)") == 2
     assert came(python).removeprefix("ortgpu-fix: ").strip() in text
+
+
+def test_a_session_that_names_no_provider_asked_where_a_service_gives_it_cuda(
+    python: Path,
+) -> None:
+    install(environments.site_packages(python), "onnxruntime", "1.32.0", CPU, "uv")
+    names_none = "import onnxruntime; onnxruntime.InferenceSession('m.onnx'{})"
+    own = ", Own()); print(1"
+    begin = "class Own:\n    def has_providers(self): return True\n"
+    both = {"ORTGPU_FIX_REQUIRE": "cuda", "ORTGPU_FIX_PROVIDERS": "cuda"}
+
+    code, text = said(python, names_none.format(""), ORTGPU_FIX_PROVIDERS="cuda")
+    assert (code, text.splitlines()[0] + "\n") == (0, came(python))
+    code, text = said(python, names_none.format(""), **both)
+    assert (code, "cannot have it (ORTGPU_FIX_REQUIRE=cuda): onnxruntime 1.32.0" in text) == (
+        1,
+        True,
+    )
+    for options in (own, own.replace(", ", ", sess_options=")):
+        code, text = said(python, begin + names_none.format(options), **both)
+        assert "is in the place of" not in text
+    code, text = said(python, names_none.format(f", None, {CPU}"), **both)
+    assert (code, text) == (0, "")
 
 
 def test_another_release_that_came_is_named(python: Path) -> None:

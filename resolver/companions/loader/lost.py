@@ -46,9 +46,13 @@ def watch(module: Any, release: str) -> None:
     text += " is in the place of " + release
 
     def before_session(_: Any, *given: Any, **named: Any) -> None:
-        providers = named.get("providers", (*given, None, None, None)[2])
-        if any(name_of(row) not in WITHOUT_CUDA for row in providers or ()):
-            if not has_cuda and os.environ.get("ORTGPU_FIX_REQUIRE", "").lower() == "cuda":
+        _, options, providers = (*given, None, None, None)[:3]
+        names = [*map(name_of, named.get("providers", providers) or ())]
+        is_given = service.wants("PROVIDERS") and not names
+        if is_given and service.has_own(named.get("sess_options", options)):
+            return
+        if is_given or not WITHOUT_CUDA.issuperset(names):
+            if not has_cuda and service.wants("REQUIRE"):
                 raise service.refusal(text + ". " + way_back())
             tell(text)
 

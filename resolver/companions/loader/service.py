@@ -33,16 +33,21 @@ class GpuRequiredError(Exception):
 
 def guard(module: Any) -> None:
     """Look at each session that onnxruntime's compiled module `module` begins."""
-    requires = os.environ.get("ORTGPU_FIX_REQUIRE", "").lower() == "cuda"
-    adds = os.environ.get("ORTGPU_FIX_PROVIDERS", "").lower() == "cuda"
+    requires, adds = wants("REQUIRE"), wants("PROVIDERS")
     folder = os.path.dirname(module.__file__ or "")
     original = module.InferenceSession.initialize_session
 
     def initialize_session(self: Any, providers: Any = (), *rest: Any, **named: Any) -> Any:
         asked = [str(name) for name in providers or ()]
-        if adds and not asked and not has_own(self) and CUDA in module.get_available_providers():
-            asked, providers, rest = [CUDA], [CUDA, "CPUExecutionProvider"], ([{}, {}], *rest[1:])
-            tell("a session that names no provider gets CUDA (ORTGPU_FIX_PROVIDERS)")
+        if adds and not asked and not has_own(getattr(self, "session_options", None)):
+            if CUDA in module.get_available_providers():
+                asked, providers = [CUDA], [CUDA, "CPUExecutionProvider"]
+                rest = ([{}, {}], *rest[1:])
+                tell("a session that names no provider gets CUDA (ORTGPU_FIX_PROVIDERS)")
+            elif requires:
+                raise refusal(reason(folder))
+            else:
+                tell("ORTGPU_FIX_PROVIDERS gives a session no CUDA: " + reason(folder))
         if not requires or not GPU.intersection(asked):
             return original(self, providers, *rest, **named)
         try:
@@ -61,7 +66,7 @@ def guard_runs(module: Any) -> None:
     """Refuse what onnxruntime does where CUDA fails in a run: the same session without it."""
     session = getattr(module, "InferenceSession", None)
     original = getattr(session, "set_providers", None)
-    if original is None or os.environ.get("ORTGPU_FIX_REQUIRE", "").lower() != "cuda":
+    if original is None or not wants("REQUIRE"):
         return
 
     def set_providers(self: Any, providers: Any = None, provider_options: Any = None) -> Any:
@@ -74,18 +79,24 @@ def guard_runs(module: Any) -> None:
     session.set_providers = set_providers  # type: ignore[union-attr]
 
 
-def has_own(session: Any) -> bool:
+def wants(name: str) -> bool:
+    """Tell whether the variable ORTGPU_FIX_`name` asks for CUDA."""
+    return os.environ.get("ORTGPU_FIX_" + name, "").lower() == "cuda"
+
+
+def has_own(options: Any) -> bool:
     """Tell whether the options of a session hold providers."""
     try:
-        return bool(session.session_options.has_providers())
+        return bool(options.has_providers())
     except AttributeError:
         return False
 
 
 def refusal(why: str) -> GpuRequiredError:
-    """Return the error, with the reason."""
-    text = "a session asked for CUDA and cannot have it (ORTGPU_FIX_REQUIRE=cuda): "
-    return GpuRequiredError("ortgpu-fix: " + text + why)
+    """Return the error, with the reason, and say it: a program may catch it and take the CPU."""
+    text = "a session asked for CUDA and cannot have it (ORTGPU_FIX_REQUIRE=cuda): " + why
+    tell(text)
+    return GpuRequiredError("ortgpu-fix: " + text)
 
 
 def reason(folder: str) -> str:
