@@ -88,9 +88,13 @@ def program_sections(report: ProgramReport, texts: Texts) -> tuple[Section, ...]
     return tuple(sections)
 
 
+ON_GPU = ("got", "got-but-slow-options", "asked-tensorrt-got-cuda")
+"""The verdicts of sessions that have something of what they asked for beyond the CPU."""
+
+
 def _program_text(report: ProgramReport, texts: Texts) -> str:
     if report.groups:
-        count, good = len(report.seen.sessions), _count(report, "got", "got-but-slow-options")
+        count, good = len(report.seen.sessions), _count(report, *ON_GPU)
         return texts.label("run-sessions", count=count, got=good)
     return texts.verdict(f"program-{report.verdict}")
 

@@ -287,7 +287,7 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
         yield finding("onnxruntime-not-provided", "warning", by=by)
     if here.facts.python.autoload is False and here.options.autoload and not changes.system:
         yield finding("autoload-needs-line", "warning", line=LINE)
-    elif not here.options.autoload and not changes.system:
+    elif not (here.options.autoload or changes.system or here.facts.package(LIBRARIES)):
         code = "preload-line" if best.build.preload_dlls else "preload-none"
         yield finding(code, "warning", version=best.version)
 

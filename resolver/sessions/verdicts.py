@@ -29,8 +29,10 @@ ProgramVerdict = (
     Literal["no-python", "no-library", "import-failed", "not-whole", "no-session"] | SessionVerdict
 )
 
-PLAIN = frozenset({"CPUExecutionProvider", "AzureExecutionProvider", "cpu"})
-"""What is always there, or computes elsewhere."""
+PLAIN = frozenset(
+    {"CPUExecutionProvider", "AzureExecutionProvider", "cpu", "PREFER_CPU", "DEFAULT"}
+)
+"""What is always there, or computes elsewhere; the policies that take it."""
 CUDA = "CUDAExecutionProvider"
 TENSORRT = frozenset({"TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"})
 ANY = frozenset({"auto", "PREFER_GPU", "MAX_PERFORMANCE"})

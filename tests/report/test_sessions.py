@@ -378,11 +378,12 @@ def test_a_program_without_sessions_has_its_sentence_and_a_hint(verdict: Any) ->
 
 
 def test_those_that_got_it_are_counted() -> None:
-    groups = tuple(advised(verdict=name) for name in ("got", "got-but-slow-options", "never-asked"))
-    report = replace(REPORT, groups=groups, seen=replace(SEEN, sessions=(FAILED,) * 3))
+    names = ("got", "got-but-slow-options", "asked-tensorrt-got-cuda", "never-asked")
+    groups = tuple(advised(verdict=name) for name in names)
+    report = replace(REPORT, groups=groups, seen=replace(SEEN, sessions=(FAILED,) * 4))
 
     assert (
-        program_json(report, EN)["text"] == "3 sessions; on what they asked for beyond the CPU: 2"
+        program_json(report, EN)["text"] == "4 sessions; on what they asked for beyond the CPU: 3"
     )
 
 

@@ -853,6 +853,12 @@ def test_without_autoload_the_application_needs_a_line(version: str, code: str) 
     assert code in codes(made)
 
 
+def test_and_none_where_what_loads_them_is_here_and_stays() -> None:
+    rows = (*WHOLE_12, f"ortgpu-fix-libraries {LIBRARIES}")
+
+    assert codes(in_venv(*rows, options=PlanOptions(autoload=False, provide=False))) == []
+
+
 def test_a_python_that_reads_no_pth_files_is_told_the_line() -> None:
     made = in_venv(*WHOLE_12, autoload=False)
 

@@ -85,6 +85,8 @@ def session(
         (("PREFER_GPU",), (CUDA, CPU), "got"),
         (("MAX_PERFORMANCE",), (CPU,), "asked-not-got"),
         (("PREFER_NPU",), (CPU,), "asked-other"),
+        (("PREFER_CPU",), (CPU,), "never-asked"),
+        (("DEFAULT",), (CPU,), "never-asked"),
         ((), (CUDA, CPU), "got"),
         (("auto",), ("cuda",), "got"),
         (("auto",), ("cpu",), "asked-not-got"),
