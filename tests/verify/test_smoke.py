@@ -6,6 +6,7 @@ import cmath
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import pytest
 from ortgpu_fix.cli.flags import FLAGS
 from ortgpu_fix.verify.children import libraries, plugin
 from ortgpu_fix.verify.runner import MODELS
+from ortgpu_fix.verify.verdict import judge
 
 DATA = Path(__file__).parents[2] / "data"
 SCRIPT = Path(str(files("ortgpu_fix") / "verify/children/smoke.py"))
@@ -167,6 +169,15 @@ def test_tensorrt_rtx_is_looked_for_where_it_is_asked_for(site: Path, simulate: 
 
     assert f"(None, [{name} 0])" in runs(answers)[0][1]
     assert [row["provider"] for row in answers if row["event"] == "start"] == [name]
+    shutil.rmtree(site / "onnxruntime_ep_nv_x")
+    without = smoke(site, environ, "--provider=tensorrt-rtx")
+    assert runs(without) == []
+    output = "\n".join(map(json.dumps, without))
+    found = judge(stdout=output, stderr="", returncode=0, timed_out=False, driver=None)
+    assert (found.verdict, dict(found.values)) == (
+        "library-missing",
+        {"library": "onnxruntime_ep_nv_tensorrt_rtx"},
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from typing import Any
 from . import common
 
 MODULE = "onnxruntime_ep_"
+NO_RTX = {"name": MODULE + "nv_tensorrt_rtx", "error": "no such module", "optional": False}
+"""What a check of TensorRT-RTX needs and lacks where there is no plugin of it."""
 BUILT_IN = ("libonnxruntime_providers_cuda.so", "onnxruntime_providers_cuda.dll")
 
 

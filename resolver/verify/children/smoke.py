@@ -109,6 +109,9 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
         onnxruntime.OrtDevice.make("cuda", 0)
     folder = Path(origin).parent
     apart = plugin.find(folder, rtx=options.provider == "tensorrt-rtx")
+    if options.provider == "tensorrt-rtx" and not apart:  # no build has that provider
+        tell("needed", cuda=None, libraries=[plugin.NO_RTX])
+        return True
     library = apart.get_library_path() if apart else None
     needed = libraries.needed(folder, version, helping=helping, plugin=library)
     if apart:
