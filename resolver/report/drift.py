@@ -6,7 +6,7 @@ Returns sections and documents, prints nothing.
 from __future__ import annotations
 
 from ..lock.drift import Drift, MovedPin
-from ..lock.machine_lines import machine_line, machine_text
+from ..lock.machine_lines import machine_text
 from ..lock.parsed import ParsedLock
 from ..matrix.model import Matrix
 from ..messages.catalog import Texts
@@ -29,7 +29,7 @@ def drift_json(
         "file": file,
         "format": locked.format,
         "verdict": found.verdict,
-        "machine": found.machine and machine_line("", found.machine),
+        "machine": found.machine and machine_text(found.machine),
         "release": release and {"name": release.name, "version": release.version},
         "differences": [
             {"line": row.line, **why}
@@ -81,7 +81,6 @@ def drift_sections(
     if found.newest is not None:
         newer.append(Row(text=texts.label("drift-newest", version=found.newest)))
     styles = {"holds": "bold green", "drifted": "bold", "impossible": "bold red"}
-    end = f"drift-{found.verdict}" if found.compared else f"drift-alone-{found.verdict}"
     head = [Row(head=texts.label("drift-lock"), text=named)]
     if found.machine is not None:
         code = "drift-machine" if found.compared else "drift-made-for"
@@ -112,9 +111,19 @@ def drift_sections(
             heading=texts.label("unlock"),
             rows=tuple(Row(head=texts.change(row), text=texts.gains(row)) for row in found.unlock),
         ),
-        Section(rows=(Row(text=texts.label(end), style=styles[found.verdict]),)),
+        Section(rows=(Row(text=texts.label(_end(found)), style=styles[found.verdict]),)),
     )
     return tuple(section for section in sections if section.rows)
+
+
+def _end(found: Drift) -> str:
+    """Return the label of the last sentence: of this machine or that one, with what is installed.
+
+    A lock that the matrix alone contradicts is no drift of an environment.
+    """
+    if not found.compared or (found.verdict == "drifted" and not found.moved):
+        return f"drift-alone-{found.verdict}"
+    return f"drift-there-{found.verdict}" if found.machine else f"drift-{found.verdict}"
 
 
 def _moved(row: MovedPin, texts: Texts) -> str:

@@ -238,8 +238,8 @@ def _unlock(plan: Plan, texts: Texts) -> Section:
 def _totals(plan: Plan, texts: Texts, at_hand: Collection[str]) -> Iterator[Row]:
     """Yield what is to be downloaded, and how much the smallest set saves or has saved."""
     total, less = _total(plan, texts, at_hand), size(plan.less)
-    to_come = any(wheel.file not in at_hand for wheel in plan.install)
-    if plan.less and not plan.small and to_come:
+    some_here = any(wheel.file in at_hand for wheel in plan.install)
+    if plan.less and not plan.small and not some_here:
         total = texts.label("less", total=total, size=less)
     yield Row(text=total)
     if plan.less and plan.small:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from ..errors import cause
 from ..matrix.model import Build, Code
 from ..matrix.torch import TorchBuild
 from ..plan.reasons import Reason, reason
@@ -37,12 +38,6 @@ def runs_on(sass: Iterable[str], ptx: Iterable[str], compute_capability: str) ->
     if any(_covers(target, gpu, ptx=True) for target in ptx):
         return "ptx"
     return "no"
-
-
-def describe_code(sass: Iterable[str], ptx: Iterable[str]) -> str:
-    """Return code for these targets as people read it: `7.5, 8.6; as PTX 9.0`."""
-    compiled = ", ".join(ptx)
-    return ", ".join(sass) + (f"; as PTX {compiled}" if compiled else "")
 
 
 def _covers(target: str, gpu: tuple[int, ...], *, ptx: bool) -> bool:
@@ -73,7 +68,7 @@ def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> st
 
 def no_gpu_code(capability: str, build: Build | TorchBuild) -> Reason:
     """Return the reason that `build` has no code for a GPU of this compute capability."""
-    code = describe_code(build.sass, build.ptx)
+    code = cause("gpu-code", sass=build.sass, ptx=build.ptx) if build.ptx else build.sass
     return reason("no-gpu-code", gpu=capability, carried=code)
 
 

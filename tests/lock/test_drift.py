@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
+from ortgpu_fix.lock.machine_lines import machine_text
 from ortgpu_fix.lock.model import Lock, LockTarget
 from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.load import load_matrix
@@ -410,6 +412,32 @@ def test_every_answer_is_told_in_both_languages_and_as_json(name: str) -> None:
     assert "{" not in told(found, text) + told(found, text, "zh")
     assert json.loads(json.dumps(document))["verdict"] == found.verdict
     assert told(found, text).endswith(load_texts("en").label(f"drift-{found.verdict}"))
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("holds", "The lock works there, and the environment matches it"),
+        ("damaged", "The lock works there, but the environment has drifted from it (see above)"),
+        ("impossible", "The lock does not work there"),
+    ],
+)
+def test_of_a_machine_of_its_header_it_is_not_told_as_of_this_one(name: str, end: str) -> None:
+    """Where no GPU is here it ended with "The lock can work here", and JSON began with "for "."""
+    text, facts = ANSWERS[name]
+    found = replace(checked(text, facts), machine=facts)
+    document = drift_json(found, read_lock(text, "l"), "l", MATRIX, load_texts("en"))
+
+    assert told(found, text).endswith(f"\n{end}")
+    assert document["machine"] == machine_text(facts)
+
+
+def test_a_lock_with_another_hash_is_no_drift_of_the_environment() -> None:
+    text = lock().replace(ZERO, ONE, 1)
+    end = "\nThe lock is not as the matrix has it (see above)"
+
+    assert told(checked(text, synthetic.facts(*INSTALLED)), text).endswith(end)
+    assert not told(checked(text, synthetic.facts()), text).endswith(end)
 
 
 # The command, on the real matrix.

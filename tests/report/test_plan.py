@@ -579,7 +579,7 @@ def test_a_release_that_is_installed_anew_has_one_version() -> None:
 @pytest.mark.parametrize(
     ("taken", "line"),
     [
-        (False, "500 MB to download, 655 MB less with `--prefer small`"),
+        (False, "500 MB to download. With `--prefer small`: 655 MB less"),
         (True, "655 MB less than the newest: "),
     ],
 )
@@ -594,7 +594,8 @@ def test_what_the_smallest_set_saves_is_the_line_after_the_total(*, taken: bool,
     assert "prefer_small" not in plan_json(plan._replace(less=0), EN)
 
 
-def test_where_nothing_is_to_come_the_smallest_set_saves_nothing() -> None:
+def test_where_wheels_are_at_hand_the_smallest_set_is_not_offered() -> None:
+    """What it saves is of a download of everything; it said so also where it saved nothing."""
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
     plan = plan._replace(less=655_000_000)
@@ -605,7 +606,8 @@ def test_where_nothing_is_to_come_the_smallest_set_saves_nothing() -> None:
         return section(plan_sections(plan, facts, EN, **flags), "Plan")[-1].text
 
     assert last(*here) == "Nothing to download: all of it is on this machine"
-    assert last(*here[1:]).endswith(", 655 MB less with `--prefer small`")
+    assert last(here[0]).endswith("to download; another 100 MB are on this machine")
+    assert last("another.whl").endswith(". With `--prefer small`: 655 MB less")
 
 
 def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> None:

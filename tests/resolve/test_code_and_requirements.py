@@ -8,8 +8,10 @@ import pytest
 from told import values_of
 
 import synthetic
+from ortgpu_fix.errors import cause
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.model import Build, Code
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.resolve.candidate import make_candidate
 from ortgpu_fix.resolve.components import Component
@@ -22,8 +24,8 @@ from ortgpu_fix.resolve.dependencies import (
 from ortgpu_fix.resolve.gpu_code import (
     capabilities,
     check_gpu_code,
-    describe_code,
     gpu_without_code,
+    no_gpu_code,
     runs_on,
 )
 from ortgpu_fix.resolve.options import PlanOptions
@@ -71,9 +73,18 @@ def test_which_gpu_runs_which_code(sass: str, ptx: str, gpu: str, how: str) -> N
     assert runs_on(sass.split(), ptx.split(), gpu) == how
 
 
-def test_code_as_people_read_it() -> None:
-    assert describe_code(["7.5", "8.6"], ["9.0", "10.0"]) == "7.5, 8.6; as PTX 9.0, 10.0"
-    assert describe_code(["7.5"], []) == "7.5"
+@pytest.mark.parametrize(
+    ("ptx", "en", "zh"),
+    [
+        (("9.0", "10.0"), "only 7.5, 8.6; as PTX 9.0, 10.0)", "仅有 7.5, 8.6；PTX：9.0, 10.0）"),
+        ((), "only 7.5, 8.6)", "仅有 7.5, 8.6）"),
+    ],
+)
+def test_code_as_people_read_it(ptx: tuple[str, ...], en: str, zh: str) -> None:
+    why = no_gpu_code("6.0", build()._replace(sass=("7.5", "8.6"), ptx=ptx))
+
+    assert load_texts("en").reason(why).endswith(en)
+    assert load_texts("zh").reason(why).endswith(zh)
 
 
 def test_gpus_of_one_kind_count_once_and_the_lowest_comes_first() -> None:
@@ -88,8 +99,9 @@ def refused(at: Situation, *which: str) -> list[tuple[str, dict[str, str]]]:
 
 def test_every_gpu_needs_code_and_the_driver_of_its_ptx() -> None:
     assert refused(here(gpus=("8.0",))) == []
+    carried = str(cause("gpu-code", sass=build().sass, ptx=("9.0",)))
     assert refused(here(gpus=("5.2", "8.0"))) == [
-        ("no-gpu-code", {"gpu": "5.2", "carried": "6.0, 7.0, 7.5, 8.0, 8.6, 9.0; as PTX 9.0"})
+        ("no-gpu-code", {"gpu": "5.2", "carried": carried})
     ]
     assert refused(here(gpus=("12.0",), driver="12.7")) == [
         ("ptx-needs-driver", {"gpu": "12.0", "cuda": "12.8", "driver_cuda": "12.7"})

@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 from told import gains, values_of
 
 import synthetic
+from ortgpu_fix.errors import cause
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Package
 from ortgpu_fix.matrix.torch import DomainLibrary, PypiWheel, TorchBuild, TorchTable
@@ -369,7 +370,7 @@ def test_a_torch_that_cannot_run_is_told_with_the_one_that_can() -> None:
         "severity": "warning",
         "torch": "torch 2.7.1",
         "gpu": "7.5",
-        "carried": "8.0, 9.0; as PTX 9.0",
+        "carried": str(cause("gpu-code", sass=("8.0", "9.0"), ptx=("9.0",))),
         "instead": "-",
     }
     assert "torch-driver-too-old" not in told("torch 2.7.1", driver="12.0")

@@ -120,7 +120,7 @@ def test_what_was_read_of_it_without_gpu_code_leaves_what_is_known() -> None:
     assert names(made) == ["nvidia-cuda-runtime"]
     turing = with_package(PLUGIN, 1, provider=read) | {"gpus": [{"compute_capability": "7.5"}]}
     [why] = [row for row in plan(turing).findings if row.code == "no-gpu-code"]
-    assert dict(why.values)["carried"] == "8.6, 12.0, 12.1"
+    assert dict(why.values)["carried"] == ("8.6", "12.0", "12.1")
 
 
 def test_one_that_brings_none_gets_those_of_its_cuda() -> None:
