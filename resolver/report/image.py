@@ -109,7 +109,7 @@ def _weight(row: Holding, texts: Texts) -> str:
         said.append(texts.label("image-twice", size=size(row.twice_size)))
     if not row.used:
         said.append(texts.label("image-unused"))
-    return "; ".join(said)
+    return texts.label("semicolon").join(said)
 
 
 def weight_text(found: JudgedImage, texts: Texts) -> str:

@@ -59,7 +59,7 @@ def overview_sections(matrix: Matrix, texts: Texts) -> tuple[Section, ...]:
 def _lines(build: Build, matrix: Matrix, texts: Texts) -> list[Row]:
     driver = floor(build, matrix)
     made = texts.label("matrix-build", cuda=build.cuda, cudnn=build.cudnn, driver=driver)
-    glibc = f", glibc >= {build.glibc}" if build.glibc else ""
+    glibc = f"{texts.label('comma')}glibc >= {build.glibc}" if build.glibc else ""
     return [
         Row(head=build.platform, text=made + glibc),
         Row(text=f"Python {pythons(build)}"),
@@ -69,7 +69,7 @@ def _lines(build: Build, matrix: Matrix, texts: Texts) -> list[Row]:
 
 def _code(build: Build, texts: Texts) -> str:
     code = texts.label("matrix-code", sass=" ".join(build.sass))
-    return code + (f"; PTX {' '.join(build.ptx)}" if build.ptx else "")
+    return code + (f"{texts.label('semicolon')}PTX {' '.join(build.ptx)}" if build.ptx else "")
 
 
 def matrix_date(matrix: Matrix, texts: Texts) -> Section:
@@ -143,8 +143,8 @@ def _one(
         found.append(Row(text=partial, style="dim"))
     for need in build.needs:
         how = texts.label("matrix-linked" if need.how == "links" else "matrix-loaded")
-        brings = f", {need.distribution} >= {need.since}" if need.distribution else ""
-        found.append(Row(head=need.library, text=how + brings))
+        wheel = (f"{need.distribution} >= {need.since}",) if need.distribution else ()
+        found.append(Row(head=need.library, text=texts.label("comma").join((how, *wheel))))
     if build.tensorrt:
         found.append(Row(head=build.tensorrt, text=texts.label("matrix-tensorrt")))
     found.append(Row(head=texts.label("matrix-requires"), text=", ".join(row["requires"])))

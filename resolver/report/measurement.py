@@ -11,7 +11,7 @@ from ..messages.shells import PROGRAM, TypedCommand
 from ..verify.advice import Advice
 from ..verify.bench import Bench, Configuration, Timing, option_text
 from ..verify.measurement import CPU, say_shapes
-from ..verify.model_report import FREE, ModelReport
+from ..verify.model_report import FREE, Fallback, ModelReport
 from .page_parts import clean as one_line
 from .verification import note_rows, remedy, verdict_style
 
@@ -91,12 +91,14 @@ def traffic_rows(report: ModelReport, texts: Texts) -> list[Row]:
 
 def _fallbacks(report: ModelReport, texts: Texts) -> list[Row]:
     ordered = sorted(report.fallbacks, key=lambda row: row.why in FREE)
-    rows = [
-        Row(head=row.op, text=f"{texts.label(f'why-{row.why}')}: {one_line(row.name)}, {row.ms} ms")
-        for row in ordered[:SHOWN_FALLBACKS]
-    ]
+    rows = [Row(head=row.op, text=_fallback(row, texts)) for row in ordered[:SHOWN_FALLBACKS]]
     more = len(ordered) - len(rows)
     return [*rows, Row(text=texts.label("model-more", count=more))] if more else rows
+
+
+def _fallback(row: Fallback, texts: Texts) -> str:
+    why, node = texts.label(f"why-{row.why}"), one_line(row.name)
+    return texts.label("model-fallback", why=why, node=node, ms=row.ms)
 
 
 def _outputs(report: ModelReport, texts: Texts) -> list[Row]:
@@ -156,7 +158,7 @@ def _times(row: Timing, texts: Texts) -> str:
     if row.changed_ms is None:
         return said
     after = texts.label("bench-changed", changed=milliseconds(row.changed_ms))
-    return f"{said}; {after}"
+    return f"{said}{texts.label('semicolon')}{after}"
 
 
 def milliseconds(value: float | None) -> str:

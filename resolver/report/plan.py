@@ -267,7 +267,9 @@ def _consumers(plan: Plan, texts: Texts) -> Section:
     rows = [
         Row(
             head=f"{row.name} {row.version}",
-            text=_joined([f"CUDA {row.cuda}" if row.cuda else None, texts.reason(row.why)]),
+            text=texts.label("comma").join(
+                ([f"CUDA {row.cuda}"] if row.cuda else []) + [texts.reason(row.why)]
+            ),
             style="dim",
         )
         for row in plan.consumers

@@ -47,4 +47,6 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
 
 def reason_text(reasons: Sequence[Reason], texts: Texts, *, verbose: bool) -> str:
     """Return the first of `reasons` in words; all of them where it may be `verbose`."""
-    return "; ".join(texts.reason(why) for why in (reasons if verbose else reasons[:1]))
+    return texts.label("semicolon").join(
+        texts.reason(why) for why in (reasons if verbose else reasons[:1])
+    )

@@ -149,8 +149,8 @@ def _group_section(advised: Advised, texts: Texts) -> Section:
         )
     ]
     rows += [Row(head=head, text=text) for head, text in group_rows(advised, texts) if text]
-    count = texts.label("run-count", count=len(group.sessions))
-    return Section(heading=f"{_maker(group, texts)} ({count})", rows=tuple(rows))
+    count, maker = len(group.sessions), _maker(group, texts)
+    return Section(heading=texts.label("run-maker", maker=maker, count=count), rows=tuple(rows))
 
 
 def group_rows(advised: Advised, texts: Texts) -> list[tuple[str, str]]:

@@ -31,15 +31,16 @@ def unknown_names(machine: ToldMachine, texts: Texts, *, python: bool = True) ->
     `python`: whether it tells that the program runs on Python's packages.
     """
     unknown = (*machine.unknown, *(() if python else ("program",)))
-    return ", ".join(texts.label(f"fact-{each}") for each in unknown)
+    return texts.label("list-comma").join(texts.label(f"fact-{each}") for each in unknown)
 
 
 def _contradiction(each: Contradiction, texts: Texts, place: Callable[[int], str]) -> str:
+    comma = texts.label("list-comma")
     return texts.label(
         "told-first" if each.taken else "told-neither",
         fact=each.package or texts.label(f"fact-{each.fact}"),
-        values=", ".join(each.values),
-        lines=", ".join(map(place, each.lines)),
+        values=comma.join(each.values),
+        lines=comma.join(map(place, each.lines)),
     )
 
 

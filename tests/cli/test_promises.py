@@ -174,7 +174,7 @@ def test_the_plan_for_another_machine_names_that_machines_python(
 ) -> None:
     _, said = told(example(executable="~/my app/.venv/bin/python"), tmp_path, capsys)
 
-    assert "Typed there, this mends them:" in said
+    assert "Typed there, this mends all of it:" in said
     assert said.splitlines()[-1] == "ortgpu-fix --python '~/my app/.venv/bin/python' --apply"
     _, said = told(example(executable=None), tmp_path, capsys)
     assert said.splitlines()[-1] == "ortgpu-fix --apply"
@@ -189,7 +189,7 @@ def test_a_machine_where_nothing_is_broken_is_told_so(
     ]
     _, said = told(facts, tmp_path, capsys)
 
-    assert "Problems on that machine: 2. Typed there, this mends them:" in said
+    assert "Problems on that machine: 2. Typed there, this mends all of it:" in said
 
 
 def test_several_machines_end_with_a_command(

@@ -354,6 +354,8 @@ def test_the_words(root: Path) -> None:
     assert "CUDA 12: driver 525.60.13 or newer; GPUs 6.0, " in done.stdout
     assert "Environments without onnxruntime  /opt/tools (3.11.7)" in done.stdout
     assert f"/{RUNTIME}  4 kB, layer 1; 4 kB of it lies elsewhere too; not used\n" in done.stdout
+    in_chinese = shown(root, *OLD_DRIVER, lang="zh").stdout
+    assert f"/{RUNTIME}  4 kB，第 1 层；其中 4 kB 在别处也有；未使用\n" in in_chinese
     assert "In the Dockerfile, after the packages are installed:\n" in done.stdout
     commands = [line for line in done.stdout.splitlines() if line.startswith("ortgpu-fix ")]
     flags = "--driver 535.104.12 --gpu 8.0 --apply --yes"

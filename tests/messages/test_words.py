@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import DATA
+from ortgpu_fix.messages.catalog import Language, load_texts
+from ortgpu_fix.messages.sections import width
 
 TEXTS = {
     name: (DATA / name).read_text("utf-8") for name in ("texts.toml", "failures.toml", "help.toml")
@@ -48,9 +50,47 @@ GONE = [
     "所见",
     "CPU 版本",
     "GPU 版本",
+    "提供程序",
+    "软件源",
+    "微软的源",
+    "文件夹",
+    "毫秒",
+    "等另外",
+    "可仍用",
+    "最多快",
+    "偏离最大值",
+    "没有告诉加载器",
+    # a placeholder under two names
+    "--facts 文件",
+    "--check 文件",
+    "-o 文件",
+    "-d 目录",
+    "--ort 版本",
+    "--driver 版本",
+    "help 命令",
+    # one thing counted as several
+    "and {count} older",
+    "{count} sessions;",
+    "{nodes} nodes",
+    "{count} copies",
+    "{count} nodes of",
+    "{count} files, {size}",
+    "this mends them:",
+    # untrue
+    "loads them when onnxruntime is imported",
+    "is taken from the system",
+    "problems found that `--apply`",
 ]
 
 
 @pytest.mark.parametrize("phrase", GONE)
 def test_it_is_gone(phrase: str) -> None:
     assert [name for name, text in TEXTS.items() if phrase in text] == []
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_a_cache_holds_stands_in_columns(language: Language) -> None:
+    texts = load_texts(language)
+    wheels, readings = (texts.label(f"cache-{what}", size="") for what in ("wheels", "readings"))
+
+    assert width(wheels) == width(readings)

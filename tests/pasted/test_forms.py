@@ -9,7 +9,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.pasted import reader as reading
 from ortgpu_fix.pasted.machine import ToldMachine, is_another, told_machine
 from ortgpu_fix.pasted.reader import MachineReader
-from ortgpu_fix.report.told import told_json, told_sections
+from ortgpu_fix.report.told import told_json, told_sections, unknown_names
 
 ASSUMED = "3.12.0"
 FORMS: list[tuple[str, list[str], str, str]] = [
@@ -212,6 +212,14 @@ def test_a_form_is_read(text: str, told: list[str], platform: str, python: str) 
     assert told_json(found)["told"] == [each._asdict() for each in found.told]
     lines = [row.text for section in told_sections(found, load_texts("en")) for row in section.rows]
     assert len(lines) == len(told)
+
+
+def test_in_chinese_lists_have_chinese_commas() -> None:
+    found, zh = machine("We use an RTX 3060\nand an RTX 4090"), load_texts("zh")
+    [said] = [row.text for section in told_sections(found, zh) for row in section.rows]
+
+    assert "RTX 3060、RTX 4090（第 1、2 行）" in said
+    assert unknown_names(found, zh) == "系统、驱动、GPU、Python"
 
 
 def test_a_text_that_comes_in_pieces_has_the_same_lines() -> None:

@@ -90,7 +90,7 @@ Why no one set works on all
   1.31.0  not on old: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
 this driver supports up to CUDA 11.7
   1.18.0  not on new: there is no wheel for cp313
-  …       and 2 older releases; `--verbose` lists why
+  …       older releases: 2; `--verbose` lists why
 
 This writes a lock for each group (2), beside the file that it names:
 do"""

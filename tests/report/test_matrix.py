@@ -110,6 +110,15 @@ def test_one_release_with_its_sources() -> None:
     assert plain(sections) == ONE
 
 
+def test_in_chinese_the_marks_between_its_words_are_chinese() -> None:
+    said = plain(report.release_sections(MATRIX, ROWS, FLOORS, "1.26.0", load_texts("zh")))
+
+    assert "CUDA 12.8，cuDNN 9，驱动 >= 525.60.13，glibc >= 2.28\n" in said
+    assert "9.0；PTX 9.0\n" in said
+    assert "  已链接，nvidia-cublas-cu12 >= 12.2.0\n" in said
+    assert "  libcuda.so.1      已链接\n" in said
+
+
 def test_what_runs() -> None:
     sections = matrix_runs.runs_sections(MATRIX, "535.104", ["7.0"], TEXTS)
 

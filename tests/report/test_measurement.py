@@ -276,7 +276,7 @@ def test_where_it_ran_what_was_copied_and_how_much_memory() -> None:
     rows = section(model_sections(found, EN), EN.label("model-placement"))
 
     assert [(row.head, row.text) for row in rows] == [
-        (GPU, "7 nodes, 1.5 ms"),
+        (GPU, "nodes: 7, 1.5 ms"),
         (
             EN.label("model-copies"),
             "2 to the GPU (3 kB), 1 back (4 MB); inputs 5 B, outputs 6 kB",
@@ -319,6 +319,19 @@ def test_outputs_that_are_wrong_are_red() -> None:
         ("cannot be compared (nan)", "red"),
         ("cannot be compared (?)", "red"),
     ]
+
+
+def test_in_chinese_the_marks_are_chinese_and_the_unit_is_one() -> None:
+    zh = load_texts("zh")
+    fallback = Fallback(name="nms", op="Nms", why="no-kernel", ms=1.5)
+    share = ProviderShare(provider=GPU, nodes=7, ms=1.5)
+    placed = plain(model_sections(report(fallbacks=(fallback,), providers=(share,)), zh))
+    times = Timing(key="cuda", shape=0, first_ms=9.0, median_ms=2.0, runs=40, changed_ms=4.0)
+    told = plain(bench_sections(bench(times), Advice(rows=()), zh))
+
+    assert "  Nms  没有 GPU 内核：nms，1.5 ms" in placed
+    assert f"  {GPU}  7 个节点，1.5 ms" in placed
+    assert "40 次）；更换形状后 4.00 ms" in told
 
 
 NO_ADVICE = Advice(rows=())

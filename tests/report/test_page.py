@@ -324,7 +324,7 @@ def test_what_ran_where_has_numbers_to_sort_by() -> None:
     found = shown(report(copies=Copies(), gpu_memory_bytes=5_000_000))
 
     assert found.tables["What ran where"] == [[(GPU, None), ("7", "7"), ("1.500", "1.5")]]
-    assert "7 nodes, 1.5 ms" in found.text
+    assert "nodes: 7, 1.5 ms" in found.text
     assert "5 MB" in found.text
 
 

@@ -18,7 +18,7 @@ from ortgpu_fix.plan.reasons import Named, Reason, reason
 from ortgpu_fix.plan.wheels import PYPI, Wheel
 from ortgpu_fix.report.plan import machine_section, plan_sections
 from ortgpu_fix.report.plan_document import error_json, plan_json
-from ortgpu_fix.report.rejected import SHORT, rejected_section
+from ortgpu_fix.report.rejected import SHORT, reason_text, rejected_section
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -788,6 +788,21 @@ def test_a_wish_that_nothing_meets_is_told_as_one() -> None:
     _, unasked = made(options=wish)
 
     assert asked[-1].rows[0].text != unasked[-1].rows[0].text
+
+
+def test_in_chinese_the_marks_between_reasons_are_chinese() -> None:
+    zh = load_texts("zh")
+    plan, _ = made(*WHOLE, "transformer 4.2", "dataloader 1.0")
+    said = {"verbose": False, "asked": False, "command": ""}
+    sections = plan_sections(plan, synthetic.facts(), zh, **said)  # type: ignore[arg-type]
+    [unknown, known] = [row.text for row in section(sections, zh.label("consumers"))]
+    [first, second] = [*why(1), *why(2)]
+
+    assert known.startswith("CUDA 12，")
+    assert "，CUDA" not in unknown
+    assert reason_text([first, second], zh, verbose=True) == (
+        f"{zh.reason(first)}；{zh.reason(second)}"
+    )
 
 
 def test_who_else_uses_cuda_is_told_dimly_and_torch_alone_is_not() -> None:

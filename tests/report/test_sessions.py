@@ -125,7 +125,7 @@ def test_the_document_holds_all_that_was_seen() -> None:
         "command": "python app.py",
         "exit": {"code": 0, "signal": None},
         "verdict": "asked-not-got",
-        "text": "2 sessions; on what they asked for beyond the CPU: 0",
+        "text": "Sessions: 2; on what they asked for beyond the CPU: 0",
         "ignoring": None,
         "processes": [{"pid": 11, "parent": 1, "python": "3.11.7", "program": "app.py"}],
         "libraries": [
@@ -256,7 +256,7 @@ def test_the_text_says_who_asked_what_got_what_and_why() -> None:
 
     assert [" ".join(line.split()) for line in lines if line] == [
         "python app.py",
-        "2 sessions; on what they asked for beyond the CPU: 0",
+        "Sessions: 2; on what they asked for beyond the CPU: 0",
         f"onnxruntime 1.26.0 in /env/ort.py; it has: {CUDA}, {CPU}",
         "ctranslate2 could not be imported: no libcudnn",
         "torch 2.7.1 (CUDA 12.8) used the GPU; its default device: ?",
@@ -270,12 +270,18 @@ def test_the_text_says_who_asked_what_got_what_and_why() -> None:
         "Why cuDNN 9 is missing.",
         "Made in 110 ms",
         RAN,
-        f"{EN.label('model-copies')} onnxruntime warns of 3 copies between CPU and GPU in each run",
+        f"{EN.label('model-copies')} {EN.label('run-copies', count=3)}",
         f"To change {EN.advice(reason('session-mend'), command=TypedCommand())}",
         "Next",
         REPORT.diagnose,
         REPORT.measure,
     ]
+
+
+def test_in_chinese_the_brackets_are_chinese() -> None:
+    said = plain(program_sections(REPORT, load_texts("zh")))
+
+    assert "\nrembg 2.0.86 /env/rembg/base.py:37（会话数：2）\n" in said
 
 
 def rows(report: ProgramReport, head: str) -> list[str]:
@@ -383,7 +389,7 @@ def test_those_that_got_it_are_counted() -> None:
     report = replace(REPORT, groups=groups, seen=replace(SEEN, sessions=(FAILED,) * 4))
 
     assert (
-        program_json(report, EN)["text"] == "4 sessions; on what they asked for beyond the CPU: 3"
+        program_json(report, EN)["text"] == "Sessions: 4; on what they asked for beyond the CPU: 3"
     )
 
 
