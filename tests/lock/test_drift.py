@@ -430,6 +430,9 @@ def test_of_a_machine_of_its_header_it_is_not_told_as_of_this_one(name: str, end
 
     assert told(found, text).endswith(f"\n{end}")
     assert document["machine"] == machine_text(facts)
+    alone = {"holds": "The lock works there", "impossible": "The lock does not work there"}
+    if name in alone:
+        assert told(replace(found, compared=False), text).endswith(f"\n{alone[name]}")
 
 
 def test_a_lock_with_another_hash_is_no_drift_of_the_environment() -> None:
