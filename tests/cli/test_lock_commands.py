@@ -319,7 +319,7 @@ def test_what_was_downloaded_is_told_file_by_file(
     assert rows["onnxruntime"]["version"] == "1.26.0"
 
     shown = run("download", "--facts", "example", "-d", "wheels")
-    assert f"{len(files)} " in shown.stderr
+    assert f"Files in wheels: {len(files)}, " in shown.stderr
 
 
 def test_an_index_without_a_file_is_named(run: Run, tmp_path: Path) -> None:
