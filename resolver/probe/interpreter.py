@@ -27,8 +27,8 @@ _MARKS = ("pyvenv.cfg", "bin/activate", "Scripts/activate")
 """Files of a virtual environment, be it whole or not."""
 _PACKAGES = ("lib/*/site-packages/*-info", "Lib/site-packages/*-info")
 _REQUIRED = re.compile(r"^Requires-Dist: *([\w.-]+)(?!.*\bextra\b)", re.MULTILINE)
-_ALONE = ("ortgpu-fix", "setuptools", "wheel", "uv")
-"""This program, which requires pip, and what else installs it."""
+_ALONE = ("ortgpu-fix", "setuptools", "pkg-resources", "wheel", "uv", "pyyaml", "pysocks")
+"""This program, which requires pip, what else installs it, and what is advised to be beside it."""
 _PLACES = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
@@ -125,7 +125,7 @@ def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
     if re.search(r"(?m)^include-system-site-packages *= *true", settings):
         return False
     first = shutil.which("python", path=environ.get("PATH"))
-    if first and Path(first).parents[1].resolve() == prefix.resolve():
+    if first and (cwd / first).parent.parent.resolve() == prefix.resolve():
         return False
     infos = [info for pattern in _PACKAGES for info in prefix.glob(pattern)]
     others = {_canonical(info.name.partition("-")[0]): info for info in infos}

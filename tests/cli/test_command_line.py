@@ -142,6 +142,9 @@ OF_THE_PROGRAM = {
     "setuptools": [],
     "wheel": [],
     "uv": [],
+    "pkg_resources": [],  # of Debian's older venvs
+    "PyYAML": [],
+    "PySocks": [],
 }
 OF_AN_APPLICATION: list[dict[str, list[str]]] = [
     {"flask": []},
@@ -201,6 +204,13 @@ def test_a_venv_that_is_first_on_the_path_is_active_as_images_have_it(
     for first, alone in ((venv, False), (tmp_path / "link", False), (other, True)):
         path = f"{first / 'bin'}{os.pathsep}{venv / 'bin'}"
         assert interpreter.is_alone({"PATH": path}, tmp_path) == alone
+
+    monkeypatch.chdir(other)
+    (other / "python").touch(mode=0o755)
+    for path, alone in ((".", True), ("bin", True), ("../venv/bin", False), ("../link/bin", False)):
+        assert interpreter.is_alone({"PATH": path}, other) == alone
+    monkeypatch.chdir(venv / "bin")
+    assert not interpreter.is_alone({"PATH": "."}, venv / "bin")
 
 
 def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
