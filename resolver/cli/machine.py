@@ -117,29 +117,27 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     tools = [tool for tool, file in files.items() if is_file(file)]
     owner = tools[0] if tools else tool_of_folder(target.prefix)
     project = owner if target.kind == "venv" else None
-    lock = find_text(files[tools[0]]) if tools else None
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
     command = find_other_command(target, environ)
     moved_from = find_old_place(target)
+    keep_moved = False
+    if target.find(KEEP) is not None:  # else there is nothing more to import
+        from . import keeping
+
+        keep_moved = keeping.keep_moved(target)
     home = environ.get("HOME") or environ.get("USERPROFILE")
     python = facts.python._replace(
         project=project,
-        locked=None if lock is None else locked_release(lock),
+        locked=locked_release(project, find_text(files[project]) or "") if project else None,
         shadow=None if shadow is None else redact(str(shadow), home),
         command=None if command is None else redact(str(command), home),
         moved_from=None if moved_from is None else redact(moved_from, home),
-        keep_moved=target.find(KEEP) is not None and _keep_moved(target),
+        keep_moved=keep_moved,
         change=change,
         change_size=size,
     )
     return facts._replace(python=python)
-
-
-def _keep_moved(target: Target) -> bool:
-    from .keeping import keep_moved
-
-    return keep_moved(target)
 
 
 def _change(target: Target) -> tuple[ChangeState | None, int]:

@@ -11,21 +11,15 @@ RECEIPTS = {"uv-tool": "uv-receipt.toml", "pipx": "pipx_metadata.json"}
 """What a tool writes into the environment that it makes for one program alone."""
 _ELSEWHERE = {"poetry": ("pypoetry", "virtualenvs"), "pdm": ("pdm", "venvs")}
 """The tool's own folder, and the folder of environments in it."""
+_LOCKED = re.compile(r'^name = "onnxruntime-gpu"\s*\nversion = "([^"]+)"', re.MULTILINE)
+"""In the lock of each of them, which are TOML: a table of a package begins with these lines."""
+_RECEIVED = re.compile(r'\{ name = "onnxruntime-gpu",[^}]* specifier = "==([^"*,]+)"')
+"""In the receipt of `uv tool`: `    { name = "onnxruntime-gpu", specifier = "==1.26.0" },`."""
 
 
-_LOCKED = re.compile(
-    r'^(?:    \{ )?name = "onnxruntime-gpu"(?:\s*\nversion = "|, specifier = "==)([^"]+)"',
-    re.MULTILINE,
-)
-"""In the lock of each of them, which are TOML: a table of a package begins with these lines.
-
-In the receipt of `uv tool`: `    { name = "onnxruntime-gpu", specifier = "==1.26.0" },`.
-"""
-
-
-def locked_release(lock: str) -> str | None:
-    """Return the release of onnxruntime-gpu that the text of a lock or receipt holds, or None."""
-    match = _LOCKED.search(lock)
+def locked_release(tool: str, text: str) -> str | None:
+    """Return the release of onnxruntime-gpu in the lock or receipt of `tool`, or None."""
+    match = (_RECEIVED if tool == "uv-tool" else _LOCKED).search(text)
     return match[1] if match else None
 
 

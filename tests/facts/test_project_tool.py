@@ -26,25 +26,55 @@ requirements = [
 ]
 """
 """Of `uv tool install`."""
+WANTED = """\
+[[package]]
+name = "app"
+version = "0.1.0"
+
+[package.metadata]
+requires-dist = [
+    { name = "onnxruntime-gpu", specifier = "==1.25.0" },
+]
+
+"""
+"""In a uv.lock, which has the packages by their names."""
 
 
 @pytest.mark.parametrize(
     ("text", "release"),
     [
         (UV, "1.26.0"),
+        (UV.replace("\n[[", WANTED + "[[", 1), "1.26.0"),
+        (WANTED, None),
         (UV.replace("\n", "\r\n"), "1.26.0"),
         (UV.replace("-gpu", ""), None),
         (UV.replace("onnxruntime-gpu", "not-onnxruntime-gpu"), None),
         ('dependencies = ["onnxruntime-gpu"]\nversion = "1.26.0"\n', None),
-        (RECEIPT, "1.26.0"),
-        (RECEIPT.replace("-gpu", ""), None),
-        (RECEIPT.replace('"onnx', '"not-onnx'), None),
-        (RECEIPT.replace("==", ">="), None),
         ("", None),
     ],
 )
-def test_the_release_of_the_gpu_build_in_a_lock(text: str, release: str | None) -> None:
-    assert locked_release(text) == release
+@pytest.mark.parametrize("tool", ["uv", "poetry", "pipx"])
+def test_the_release_of_the_gpu_build_in_a_lock(tool: str, text: str, release: str | None) -> None:
+    assert locked_release(tool, text) == release
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        (RECEIPT, "1.26.0"),
+        (RECEIPT.replace('gpu",', 'gpu", extras = ["cuda", "cudnn"],'), "1.26.0"),
+        (RECEIPT.replace("-gpu", ""), None),
+        (RECEIPT.replace('"onnx', '"not-onnx'), None),
+        (RECEIPT.replace("==", ">="), None),
+        (RECEIPT.replace("26.0", "26.*"), None),
+        (RECEIPT.replace("26.0", "26.0,!=1.26.1"), None),
+        (RECEIPT.replace("-gpu", '-gpu" },\n    { name = "magika'), None),
+        (UV, None),
+        ("", None),
+    ],
+)
+def test_the_release_of_the_gpu_build_in_a_receipt(text: str, release: str | None) -> None:
+    assert locked_release("uv-tool", text) == release
 
 
 @pytest.mark.parametrize(

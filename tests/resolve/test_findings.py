@@ -40,10 +40,11 @@ def test_the_lock_beside_an_environment_names_its_tool(
 
 @pytest.mark.parametrize("lock", ["uv.lock", "x"])
 @pytest.mark.parametrize(
-    ("receipt", "tool"), [("uv-receipt.toml", "uv-tool"), ("pipx_metadata.json", "pipx")]
+    ("receipt", "tool", "release"),
+    [("uv-receipt.toml", "uv-tool", "1.26.0"), ("pipx_metadata.json", "pipx", None)],
 )
 def test_what_a_tool_wrote_into_the_environment_of_one_program_names_it(
-    tmp_path: Path, lock: str, receipt: str, tool: str
+    tmp_path: Path, lock: str, receipt: str, tool: str, release: str | None
 ) -> None:
     """Whatever lies in the folder of all such environments."""
     venv: Venv = make_venv(tmp_path / "tools" / "app", pip=False)
@@ -53,7 +54,7 @@ def test_what_a_tool_wrote_into_the_environment_of_one_program_names_it(
     (tmp_path / "tools" / lock).touch()
     python = with_surroundings(synthetic.facts(), venv.target(), {}).python
 
-    assert (python.project, python.locked) == (tool, "1.26.0")
+    assert (python.project, python.locked) == (tool, release)
 
 
 def test_the_provider_that_goes_with_another_build_is_named() -> None:
@@ -77,6 +78,8 @@ def test_the_release_in_a_lock_is_a_fact(tmp_path: Path, text: str, release: str
     venv: Venv = make_venv(tmp_path / ".venv", pip=False)
 
     assert with_surroundings(synthetic.facts(), venv.target(), {}).python.locked == release
+    conda = venv.target()._replace(kind="conda")
+    assert with_surroundings(synthetic.facts(), conda, {}).python.locked is None
 
 
 def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
