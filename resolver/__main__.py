@@ -48,7 +48,7 @@ def _run(arguments: Sequence[str], command: Callable[[], int]) -> int:
 
 def _error_of(error: Exception) -> Error:
     """Return what a user is told of what no command expects."""
-    if isinstance(error, PermissionError) and error.filename:
+    if isinstance(error, OSError) and error.filename:
         return Error("path-forbidden", path=error.filename, cause=error.strerror)
     return Error("internal", cause=f"{type(error).__name__}: {error}")
 

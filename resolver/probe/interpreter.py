@@ -145,6 +145,7 @@ def _interpreter(path: Path) -> Path:
     if path.is_dir():
         places = [path / place for place in _PLACES if os.path.lexists(path / place)]
         if not places:
+            os.scandir(path).close()  # who may not look into it cannot say what it holds
             raise Error("python-folder-empty", path=path)
         path = places[0]
     for file in (path, Path(f"{path}.exe")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,29 @@ def test_a_place_that_this_user_may_not_look_into_is_named(
     assert said.startswith(f"error: `{asked}` cannot be read: Permission denied\n")
 
 
-@pytest.mark.parametrize("error", [PermissionError("what"), IsADirectoryError(21, "what", "x")])
+@with_others
+def test_a_closed_folder_is_not_called_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        with closed(Path(place, "app")) as app:
+            assert main(["--python", str(app)]) == 7
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: `{app}` cannot be read: Permission denied\n")
+
+
+@pytest.mark.parametrize("words", ["verify {}", "check-image {}", "diff {} {}", "plan --python {}"])
+def test_a_name_that_no_file_can_have_is_told_as_that(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = str(tmp_path / ("a" * 300))
+    assert main(words.format(asked, asked).split()) == 7
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: `{asked}` cannot be read: File name too long\n")
+
+
+@pytest.mark.parametrize("error", [PermissionError("what"), ValueError("what")])
 def test_another_failure_is_a_defect(
     error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
