@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from ..errors import Error
@@ -35,7 +35,7 @@ from .common import (
     write_lines,
 )
 
-_NOTHING = "(from versions: none)"
+_NOTHING = re.compile(r"requirement ([\w.-]+).*\(from versions: none\)")
 """What pip says of a requirement where an index refuses, or does not answer."""
 
 
@@ -135,8 +135,9 @@ class Pip(EngineBase):
                 lambda _: _parse_report(report.read_bytes()),
             )
         except Error as error:
-            if _NOTHING in str(error.values["said"]) and not sources.offline:
-                _check_answer(Requirement(requires[0]).name, sources)
+            nothing = _NOTHING.search(str(error.values["said"]))
+            if nothing and not sources.offline:
+                _check_answer(nothing[1], sources)
             raise
 
     def fetch(

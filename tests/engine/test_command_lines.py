@@ -457,7 +457,7 @@ def test_pip_does_not_say_why_an_index_gives_nothing(  # noqa: PLR0917
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its last line is that no distribution matches; the index is asked for the first."""
+    """Its last line is that no distribution matches; the index is asked for that, a dependency."""
     asked = []
 
     class Refusing(Index):
@@ -469,11 +469,11 @@ def test_pip_does_not_say_why_an_index_gives_nothing(  # noqa: PLR0917
     sources = IndexConfig(index_url="https://i.example/simple", offline=offline)
 
     with pytest.raises(Error, match=code):
-        pip(Recorded(1, "", f"the requirement a>=2 (from versions: {said})")).resolve(
-            ["a>=2", "b"], TARGET, sources, tmp_path
+        pip(Recorded(1, "", f"the requirement a.b-c>=2 (from b) (from versions: {said})")).resolve(
+            ["a", "b"], TARGET, sources, tmp_path
         )
 
-    where = ("https://i.example/simple", "pypi", "a")
+    where = ("https://i.example/simple", "pypi", "a.b-c")
     assert asked == ([where] if said == "none" and not offline else [])
 
 
@@ -483,7 +483,7 @@ def test_where_the_index_answers_what_pip_says_stands(
     monkeypatch.setattr("ortgpu_fix.engine.pip.Index.project", lambda *_: ("", ()))
 
     with pytest.raises(Error, match="requirements-impossible"):
-        pip(Recorded(1, "", "(from versions: none)")).resolve(
+        pip(Recorded(1, "", "the requirement a (from versions: none)")).resolve(
             ["a"], TARGET, IndexConfig(), tmp_path
         )
 
