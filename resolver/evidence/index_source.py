@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import Error
 from ..index.client import Index
 from ..index.download import download_one
+from ..index.page import without_credentials
 from ..plan.wheels import PYPI, Wheel
 from .wheels import IndexWheel, wheels_on
 
@@ -54,6 +55,10 @@ class IndexSource:
         found = wheels_on(files)
         self._listed.update((wheel.url, wheel) for wheel in found)
         return found
+
+    def address(self, index_url: str) -> str:
+        """Return the address of an index as it may be told; empty: that of the user's."""
+        return without_credentials(index_url or self._index.sources.index_url)
 
     def check_found(self) -> None:
         """Raise the Error `index-refused` of an index that has had no wheel: it is none."""

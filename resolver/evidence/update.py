@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from ..index.folder import sha256_at
+from ..errors import Error
 from ..index.page import without_credentials
 from . import nvidia, onnxruntime, onnxruntime_rows, plugins, torch_rows
 from .catalogue import Catalogue, wanted
@@ -24,8 +24,8 @@ from .spread import by_bisection, each, gaps
 from .wheels import IndexWheel
 
 if TYPE_CHECKING:
+    from .index_source import IndexSource
     from .onnxruntime import ReadBuild
-    from .ranges import WheelSource
     from .reader import ReadingCache
 
 Tables = Mapping[str, Mapping[str, Any]]
@@ -39,7 +39,7 @@ class UnknownWheels:
     """The wheels of an index that the matrix does not know, for some platforms."""
 
     def __init__(
-        self, source: WheelSource, tables: Tables, platforms: Sequence[str], *, other_index: bool
+        self, source: IndexSource, tables: Tables, platforms: Sequence[str], *, other_index: bool
     ) -> None:
         self._source = source
         self._platforms = {*platforms, "any"}
@@ -67,8 +67,9 @@ class UnknownWheels:
             and (distribution, str(wheel.version), wheel.platform) not in self._known
         ]
         for wheel in found:
-            page = wheel.url.rpartition("/")[0]
-            sha256_at(wheel.url, wheel.sha256, file=wheel.file, page=page)
+            if not wheel.sha256:
+                address = self._source.address(index_url)
+                raise Error("index-no-hash", file=wheel.file, url=address)
         return found
 
     def get_range(self, url: str, byte_range: str) -> tuple[bytes, int]:
@@ -81,7 +82,7 @@ class MatrixReader:
 
     def __init__(
         self,
-        source: WheelSource,
+        source: IndexSource,
         cache: ReadingCache,
         tables: Tables,
         platforms: Sequence[str],

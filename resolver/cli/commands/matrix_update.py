@@ -22,7 +22,6 @@ from ...evidence.update import MatrixReader
 from ...evidence.wheels import PLATFORMS, EvidenceError
 from ...facts.target import MACHINES
 from ...index.client import Index, TransferStopped
-from ...index.page import without_credentials
 from ...matrix.additions import additions_json, parse_additions
 from ...messages.catalog import Language, load_texts
 from ...messages.sections import size
@@ -73,7 +72,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         rows = _finished(read, index, source)
     source.check_found()
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    address = without_credentials(arguments.ort_index_url or index.sources.index_url)
+    address = source.address(arguments.ort_index_url or "")
     document = additions_json(today, address, rows)
     text = json.dumps(document, separators=(",", ":")).encode()
     releases = parse_additions(text, goal).releases
