@@ -282,7 +282,21 @@ def _check_partners(line: CommandLine, command: str) -> None:
 
 
 def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
-    """Run the command of `line` and return its exit code; raises what it raises."""
+    """Run the command of `line` and return its exit code; raises what it raises.
+
+    Ctrl-C is told as an Error where a user asks himself what has been done.
+    """
+    try:
+        return _run_command(line, environ)
+    except KeyboardInterrupt as error:
+        if line.command == "apply":
+            raise Error("interrupted") from error
+        if line.command == "download":
+            raise Error("interrupted-download", folder=line.directory) from error
+        raise
+
+
+def _run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
     from . import console
 
     if line.version:

@@ -19,6 +19,7 @@ from command import run_here
 from lacking import install_all_but
 from stand import Stand
 
+from ortgpu_fix.cli import described
 from ortgpu_fix.cli.commands import apply as applying
 from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.verification import Verification
@@ -132,6 +133,31 @@ def test_who_interrupts_it_before_the_change_is_told_what_stays(
 
     assert done.returncode == 130
     assert done.stderr == f"error: Interrupted; nothing was changed\n\nhint: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "errors"),
+    [
+        (("apply",), "error: Interrupted; nothing was changed"),
+        (("download", "-d", "wheels"), "error: Interrupted; `wheels` is not complete"),
+        *((("plan",), ""), (("verify",), "")),
+    ],
+)
+def test_who_interrupts_the_look_at_the_machine_is_told_too(
+    words: tuple[str, ...], errors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(described, "start_probe", interrupted)
+
+    done = run_here(*words, cwd=tmp_path, env=environment(tmp_path))
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.partition("\n")[0] == errors
+    if errors:
+        document = run_here(*words, "--json", cwd=tmp_path, env=environment(tmp_path))
+        error = json.loads(document.stdout)["error"]
+        assert (document.returncode, f"error: {error['message']}") == (130, errors)
 
 
 def test_and_in_the_document(

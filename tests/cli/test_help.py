@@ -172,11 +172,11 @@ def test_what_a_command_takes_is_told(command: str, flags: list[str]) -> None:
     assert [flag for flag in flags if f"\n  --{flag}" not in said] == []
 
 
-@pytest.mark.parametrize(("command", "indent"), [("check", 2), ("apply", 4)])
+@pytest.mark.parametrize(("command", "indent"), [("run", 2), ("apply", 4)])
 def test_exit_codes_stand_in_a_column(command: str, indent: int) -> None:
     said = help_text(command, TABLE, "en")
 
-    assert f"\n  0{' ' * indent}healthy" in said
+    assert f"\n  2{' ' * indent}the command line" in said
     assert ("\n  130  interrupted (Ctrl-C)" in said) is (command == "apply")
     assert {4, 5, 130} <= {*TABLE["commands"]["plan"]["exits"]}  # it tells of --apply
 

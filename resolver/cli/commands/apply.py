@@ -11,11 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ...apply.apply_plan import apply
-from ...apply.before_change import (
-    Allowed,
-    check_environment_owner,
-    check_plan_allowed,
-)
+from ...apply.before_change import Allowed, check_environment_owner, check_plan_allowed
 from ...apply.chosen_wheels import ChosenWheel
 from ...apply.rollback import pending_recovery, recover_interrupted
 from ...apply.state_folder import Site, size_of
@@ -63,13 +59,12 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
-    asked = inputs.options.chooses
     sections = plan_sections(
         plan,
         inputs.facts,
         texts,
         verbose=arguments.verbose,
-        asked=asked,
+        asked=inputs.options.chooses,
         command="",
         at_hand=wheels_at_hand(plan, inputs, arguments, environ),
     )
@@ -116,7 +111,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 def _told(site: Site) -> Iterator[None]:
     """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`.
 
-    And Error `interrupted`, or `interrupted-downloads`, for what ends it before the first change.
+    And Error `interrupted-downloads` for what ends it before the first change, and leaves some.
     """
     try:
         yield
@@ -125,7 +120,7 @@ def _told(site: Site) -> Iterator[None]:
     except KeyboardInterrupt as error:
         if kept := size_of(site.stage):
             raise Error("interrupted-downloads", size=size(kept)) from error
-        raise Error("interrupted") from error
+        raise
 
 
 def _print_document(
@@ -247,9 +242,7 @@ def _recover(arguments: CommandLine, environ: Mapping[str, str], texts: Texts) -
     if pending_recovery(site):
         confirm(arguments, texts, "ask-recover", path=target.prefix)
 
-    def restored() -> None:
-        console.print_notice(texts.label("recovered", path=target.prefix))
-
-    if recover_interrupted(site, restored, allow_changed="changed" in arguments.allow):
+    said, changed = texts.label("recovered", path=target.prefix), "changed" in arguments.allow
+    if recover_interrupted(site, lambda: console.print_notice(said), allow_changed=changed):
         return arguments._replace(processes=None)
     return arguments
