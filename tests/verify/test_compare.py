@@ -52,6 +52,17 @@ def test_the_same_infinity_and_no_number_on_both_sides_are_no_difference(
     assert compared(floats(*same), floats(*same)) == (0.0, None)
 
 
+def test_numpy_before_1_19_compares_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numpy that Python 3.8 may have: `array_equal` had no `equal_nan`."""
+    equal = np.array_equal
+
+    def of_two(one: Any, two: Any) -> bool:
+        return equal(one, two)
+
+    monkeypatch.setattr(np, "array_equal", of_two)
+    assert compared(floats(NAN, INF), floats(NAN, INF)) == (0.0, None)
+
+
 def test_the_finite_numbers_beside_them_count() -> None:
     assert compared(floats(NAN, INF, 5, 1), floats(NAN, INF, 4, 1)) == (0.25, None)
 
