@@ -319,6 +319,45 @@ with words.lock, words.lock: os.write(2, b"end")
     assert capfd.readouterr().err == "unheard heard unheard heard end"
 
 
+def test_a_session_that_is_made_when_the_starter_has_ended_leaves_no_file_open(
+    watched: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A daemon, whose folder is gone. And no file of the program's is taken for ours."""
+    watched(
+        MAKE
+        + """
+import os, sys, tempfile
+sys.modules["_ortgpu_fix_watch.standard_error"].FOLDER = "/nowhere"
+files = [tempfile.TemporaryFile(buffering=0) for _ in range(3)]
+for each in files: each.write(b"kept")
+def free():
+    os.close(lowest := os.dup(2)); return lowest
+before = free()
+for _ in range(3): onnxruntime.InferenceSession("m", providers=["CUDAExecutionProvider"])
+print(free() - before, [each.seek(0, 2) for each in files])
+"""
+    )
+
+    assert capfd.readouterr().out == "0 [4, 4, 4]\n"
+
+
+def test_no_thread_finds_the_watch_before_it_is_a_package(
+    watched: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    watched("""
+import sys
+[names] = [one.find_spec.__globals__ for one in sys.meta_path if hasattr(one, "waiting")]
+class Package(type(sys)):
+    def __setattr__(self, name, value):
+        if name == "__path__": print(names["NAME"] in sys.modules)
+        super().__setattr__(name, value)
+names["type"] = lambda _: Package
+import onnxruntime
+""")
+
+    assert capfd.readouterr().out == "False\n"
+
+
 def test_an_error_after_which_another_session_is_tried_is_told(watched: Run) -> None:
     _, seen = watched(MAKE, FAKE_RAISES="1")
 

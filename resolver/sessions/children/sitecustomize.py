@@ -40,8 +40,9 @@ class Finder:
 def watch():
     """Return the module that does the work; it and those beside it are a package of this name."""
     if NAME not in sys.modules:
-        sys.modules[NAME] = type(sys)(NAME)
-        sys.modules[NAME].__path__ = [FOLDER]
+        package = type(sys)(NAME)
+        package.__path__ = [FOLDER]  # before another thread can find it
+        sys.modules[NAME] = package
     from importlib import import_module
 
     return import_module(NAME + ".watch")

@@ -53,7 +53,11 @@ class Words:
             if not self.users:
                 name = os.path.join(FOLDER, f"words-{Process.token}")
                 self.usual = os.dup(2)
-                self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+                try:
+                    self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+                except OSError:  # the starter has ended, and its folder is gone
+                    os.close(self.usual)
+                    raise
                 if sys.platform == "win32":  # no end of a line may change, and so their count
                     msvcrt.setmode(self.file, os.O_BINARY)
                 os.ftruncate(self.file, 0)
