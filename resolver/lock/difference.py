@@ -11,7 +11,7 @@ from ..matrix.model import Matrix
 from ..plan.reasons import Consumer, Finding, Named, Reason
 from ..resolve.options import PlanOptions
 from ..resolve.serving import Serving, against, on_machine, plan_on_machine, serving
-from ..versions import major
+from ..versions import major, numbers
 from .against import LACKS, KnownWheels, known_wheels, spelled, why_not
 from .parsed import ParsedPin
 
@@ -105,7 +105,7 @@ def compare(
 
     broken: tuple[WhyNot, ...] = ()
     if isinstance(new, Facts):
-        newest = Driver(version=max(before.driver or "", after.driver or ""))
+        newest = Driver(version=max(before.driver or "", after.driver or "", key=numbers))
         anywhere = on("", new._replace(driver=newest, gpus=None))
         broken = anywhere.after if anywhere.falls_out else ()
     return Update(

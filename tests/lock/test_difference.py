@@ -19,6 +19,7 @@ from ortgpu_fix.lock.difference import Update, compare
 from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.lock.parsed import ParsedPin
 from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.matrix.model import DriverFloor
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.report.difference import difference_sections
@@ -470,6 +471,15 @@ def test_the_driver_that_a_broken_state_is_judged_by_runs_both() -> None:
     assert broken.code == back.code == "library-missing"
     assert really_compared(old, seen()).broken != ()
     assert really_compared(seen(), old).broken == ()
+
+
+def test_the_newer_of_two_drivers_is_so_by_its_numbers() -> None:
+    floors = (DriverFloor("12", "525.60.13", None), DriverFloor("13", "1580.65.06", None))
+    matrix = load_matrix(torch=False)._replace(floors=floors)
+    base = synthetic.facts(driver=None, gpus=None)
+    found = compare(real("1.26.0"), real("1.29.0"), (), base, matrix=matrix, known=("8.0",))
+
+    assert (found.new.driver, found.broken) == ("1580.65.06", ())
 
 
 def test_an_image_for_another_processor() -> None:
