@@ -247,6 +247,8 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["lock", "--check", "l", "--facts", "a", "--facts", "b"], "`lock --check` takes one"),
         (["lock", "l"], "`l` is not known here"),
         (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
+        (["diff", "x", "y", "--hosts", "a", "--facts", "./a"], "`./a` is given twice"),
+        (["check-image", "x", "--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` goes with `--apply"),

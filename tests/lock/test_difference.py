@@ -353,6 +353,16 @@ def layered(folder: Path, *layers: bytes) -> tuple[Path, list[Path]]:
     ]
 
 
+def test_the_machine_whose_facts_are_not_right_is_named(tmp_path: Path) -> None:
+    new = write_lock(tmp_path, "uv.lock", "1.29.0")
+    (tmp_path / "odd.json").write_text('{"schema": 1}')
+    hosts = ["--hosts", host(tmp_path, "a", "580", "13.0", "8.0"), "--hosts", "odd.json"]
+    done = diff(tmp_path, new, new, *hosts)
+
+    assert done.returncode == 7
+    assert "odd.json: " in done.stderr
+
+
 def test_an_image_that_a_layer_broke(tmp_path: Path) -> None:
     """It said that nothing changes: what is installed there has the same names and versions."""
     import images

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from ...errors import Error, cause
-from ...facts.model import Facts
+from ...errors import Error
 from ...fleet.model import FleetMachine, FleetPlan
 from ...fleet.planner import plan_fleet
 from ...matrix.load import load_matrix
@@ -15,7 +13,7 @@ from ...report.fleet import fleet_json, fleet_sections
 from ...resolve.resolver import resolve_for_check
 from .. import console
 from ..command_line import locking
-from ..facts_files import names_of, read_facts
+from ..facts_files import read_machines
 from ..flags import CommandLine
 from ..options import plan_options_of
 from .plan import plan_exit_code
@@ -44,7 +42,7 @@ def _plan(arguments: CommandLine, language: Language) -> int:
 def plan_machines(arguments: CommandLine) -> FleetPlan:
     """Return the plan for the machines that the command line names.
 
-    Raises Error `flags-clash` for `--python`, and those of `_read_machines` and the wishes.
+    Raises Error `flags-clash` for `--python`, and those of `read_machines` and the wishes.
     """
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
@@ -74,27 +72,4 @@ def _check(arguments: CommandLine) -> int:
 
 
 def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:
-    """Return the machines in facts files, called by the files' names.
-
-    Raises Error `facts-twice`, and as `read_facts` does, with the file named.
-    """
-    paths = [Path(file).resolve() for file in files]
-    seen: set[Path] = set()
-    for file, path in zip(files, paths, strict=True):
-        if path in seen:
-            raise Error("facts-twice", file=file)
-        seen.add(path)
-    return tuple(
-        FleetMachine(name=name, facts=_read(file))
-        for name, file in zip(names_of(files), files, strict=True)
-    )
-
-
-def _read(file: str) -> Facts:
-    try:
-        return read_facts(file)
-    except Error as error:
-        if error.code != "facts-invalid":
-            raise
-        named = {**error.values, "key": cause("key-of-file", file=file, key=error.values["key"])}
-        raise Error(error.code, **named) from error
+    return tuple(FleetMachine(name=name, facts=facts) for name, facts in read_machines(files))
