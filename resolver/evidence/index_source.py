@@ -56,8 +56,8 @@ class IndexSource:
         self._listed.update((wheel.url, wheel) for wheel in found)
         return found
 
-    def address(self, index_url: str) -> str:
-        """Return the address of an index as it may be told; empty: that of the user's."""
+    def address(self, index_url: str | None) -> str:
+        """Return the address of an index as it may be told; without one that of the user's."""
         return without_credentials(index_url or self._index.sources.index_url)
 
     def check_found(self) -> None:

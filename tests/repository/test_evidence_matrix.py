@@ -989,7 +989,8 @@ def test_an_index_that_gives_no_hash_of_what_is_new_is_refused(
     """Its rows were kept, every plan chose them, and every apply refused them."""
     whole = _whole(index, tmp_path / "whole")
     index.hashes = False
-    place = index_url and f"{index.url}/simple"
+    named = f"{index.url}/simple".replace("://", "://me:secret@")
+    place = index_url and named
     reader = _matrix_reader(index, tmp_path / "cache", _cut(whole), index_url=place)
 
     with pytest.raises(Error) as caught:

@@ -72,7 +72,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         rows = _finished(read, index, source)
     source.check_found()
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    address = source.address(arguments.ort_index_url or "")
+    address = source.address(arguments.ort_index_url)
     document = additions_json(today, address, rows)
     text = json.dumps(document, separators=(",", ":")).encode()
     releases = parse_additions(text, goal).releases
