@@ -109,8 +109,11 @@ def _of_root(
         return Mending(reason("mend-here"), arguments) if flags else _by_hand(said.findings[0])
     if said.why is not None and said.why.code == OTHERS_CUDNN:  # kept whole, so no plan mends it
         return Mending(reason("mend-by-hand"))
-    if said.state == "unseen" and root.severity == "error" and not root.fixable:
+    lost = said.state == "unseen" and not root.fixable  # no package mends it
+    if lost and root.severity == "error":
         return Mending(reason("mend-by-hand"))
+    if lost and plan.verdict != "healthy":
+        return _of_plan(plan, by_user) or Mending(reason("mend-by-hand"))
     if plan.verdict == "fixable":
         flags = _flags_that_mend((arguments[:-1],), plan_with)  # else without: it is possible
         mends = Mending(reason("mend-here"), (*flags, "--apply"))

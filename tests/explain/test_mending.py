@@ -9,11 +9,12 @@ import pytest
 from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.explain.here import Here
 from ortgpu_fix.explain.mending import MATCH, Mending, mending
-from ortgpu_fix.plan.model import Plan
+from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Finding, Severity, finding, reason
 
 PLAN = Plan(verdict="healthy", matrix_date="2026-01-01", matrix_digest="sha256:0")
 FIXABLE = PLAN._replace(verdict="fixable")
+CLASH = finding("cpu-build-installed", "warning")
 
 
 def cause(
@@ -106,14 +107,33 @@ def test_the_worst_alone_say_whose_program_it_is() -> None:
     [
         ("error", False, Mending(reason("mend-by-hand"))),
         ("error", True, Mending(reason("mend-here"), ("--apply",))),
-        ("warning", False, Mending(reason("mend-here"), ("--apply",))),
+        ("warning", False, Mending(reason("mend-by-hand"))),
+        ("info", False, Mending(reason("mend-by-hand"))),
     ],
 )
-def test_an_error_that_no_package_mends_is_not_sent_to_apply(
+def test_what_no_package_mends_is_not_sent_to_apply(
     severity: Severity, *, fixable: bool, made: Mending
 ) -> None:
-    """Whatever else the plan would change here; a warning ends no program."""
+    """Whatever else the plan would change here: that of a text without a list always installs."""
     assert mending([cause(severity, fixable=fixable)], [Here("unseen")], FIXABLE) == made
+
+
+@pytest.mark.parametrize(
+    ("severity", "verdict", "made"),
+    [
+        ("info", "fixable", Mending(reason("mend-found"), ("--apply",), CLASH)),
+        ("warning", "fixable", Mending(reason("mend-found"), ("--apply",), CLASH)),
+        ("error", "fixable", Mending(reason("mend-by-hand"))),
+        ("info", "impossible", Mending(reason("mend-found-by-hand"), (), CLASH)),
+        ("info", "healthy", Mending(reason("mend-right"), ("verify",))),
+    ],
+)
+def test_beside_what_needs_no_mending_a_clash_that_the_plan_finds_is_told(
+    severity: Severity, verdict: PlanVerdict, made: Mending
+) -> None:
+    plan = PLAN._replace(verdict=verdict, findings=(CLASH,))
+
+    assert mending([cause(severity, fixable=False)], [Here("unseen")], plan) == made
 
 
 OURS, LOST = cause(code="cudnn-9-missing"), cause(code="no-gpu-visible", fixable=False)
