@@ -42,6 +42,8 @@ FAMILIES = {"curand": "nvidia-curand", "cudnn": CUDNN, "cudnn-part": CUDNN}
 """How the wheels begin that bring a part which several majors of CUDA have under one name."""
 OTHERS_CUDNN = "here-others-cudnn"
 """Why it is so here where an installed package wants another cuDNN than the set has."""
+DRIVER_UNSEEN = "here-driver-unseen"
+"""Why it is not so here where the driver is new enough, and the program did not see it."""
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2}\.\d{1,3})")
 _FILE_MAJOR = re.compile(r"(?:\.so\.|64_)(\d{1,2})(?!\d)")
@@ -139,6 +141,8 @@ def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: 
         return Here("unseen", why=reason("here-only-there"))
     if row.code == "device-id-invalid" and facts.gpus:
         return Here("unseen", why=reason("here-gpus", count=str(len(facts.gpus))))
+    if row.code == "driver-too-old" and _is_driver_unseen(explanation, facts, plan):
+        return Here("not-so", why=reason(DRIVER_UNSEEN))
     instead = _instead(row, facts, plan)
     return Here("not-so", why=instead) if instead else Here("unseen", why=_unseen(row, facts, plan))
 
@@ -205,6 +209,18 @@ def _driver_here(driver: Driver, source: str) -> Reason | None:
     if driver.cuda is None:
         return reason("here-driver-there", version=version)
     return reason("here-driver", version=version, cuda=driver.cuda)
+
+
+def _is_driver_unseen(explanation: Explanation, facts: Facts, plan: Plan) -> bool:
+    """Tell whether the driver of a text runs the release there, or any where it names none.
+
+    CUDA says the same where it finds no driver at all.
+    """
+    named = facts.package(GPU_BUILD) is not None  # it is no finding, so it works
+    newer = any(each.code == "driver-too-old" for row in plan.rejected for each in row.reasons)
+    told = facts.sources.get("driver", "").startswith(TEXT) and plan.verdict != "impossible"
+    either = any("driver version is insufficient" in line for line in _lines(explanation))
+    return told and either and (named or not newer)
 
 
 def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:

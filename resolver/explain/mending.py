@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..plan.model import NO_DRIVER, Plan
 from ..plan.reasons import Finding, Reason, reason
 from .explanations import Explanation
-from .here import OTHERS_CUDNN, Here
+from .here import DRIVER_UNSEEN, OTHERS_CUDNN, Here
 
 MATCH = ("--torch", "match")
 """Flags that allow another torch, where the installed one leaves no way."""
@@ -107,7 +107,7 @@ def _of_root(
     if said.findings and all(map(by_user, said.findings)):
         flags = _flags_that_mend((arguments[:-1],), plan_with)  # a torch that is kept else
         return Mending(reason("mend-here"), arguments) if flags else _by_hand(said.findings[0])
-    if said.why is not None and said.why.code == OTHERS_CUDNN:  # kept whole, so no plan mends it
+    if said.why is not None and said.why.code in {OTHERS_CUDNN, DRIVER_UNSEEN}:  # no plan mends it
         return Mending(reason("mend-by-hand"))
     lost = said.state == "unseen" and not root.fixable  # no package mends it
     if lost and root.severity == "error":

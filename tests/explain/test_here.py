@@ -140,6 +140,76 @@ def test_a_driver_that_a_text_tells_is_not_seen_whatever_else_is_installed() -> 
     assert look(found, TABLE, facts, plan) == (Here("unseen", why=reason("here-only-there")),)
 
 
+INSUFFICIENT = (
+    "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version\n"
+    "InsufficientDriver\n"
+)
+UNSEEN, BY_HAND = Here("not-so", why=reason("here-driver-unseen")), reason("mend-by-hand")
+
+
+@pytest.mark.parametrize(
+    ("driver", "package", "here", "why"),
+    [
+        ("580.95.05", "onnxruntime-gpu 1.26.0", UNSEEN, BY_HAND),
+        ("580.95.05", "onnxruntime 1.26.0", UNSEEN, BY_HAND),
+        ("580.95.05", "numpy 1.26.4", UNSEEN, BY_HAND),
+        ("535.104.12", "onnxruntime-gpu 1.26.0", UNSEEN, BY_HAND),
+        ("535.104.12", "onnxruntime 1.26.0", None, reason("mend-here")),
+        ("535.104.12", "numpy 1.26.4", None, reason("mend-here")),
+    ],
+)
+def test_a_driver_of_a_text_that_is_new_enough_was_not_seen(
+    driver: str, package: str, here: Here | None, why: Reason
+) -> None:
+    """CUDA's words for a driver that is too old are those for none: a container, WSL."""
+    seen_there, mends = told_driver(INSUFFICIENT, driver, package)
+
+    assert mends.why == why
+    assert seen_there == here if here else seen_there.state == "unseen"
+
+
+@pytest.mark.parametrize(
+    ("log", "driver", "source"),
+    [
+        (
+            "PTX was compiled with an unsupported toolchain (driver-too-old)",
+            "580.95.05",
+            "text, line 1",
+        ),
+        (INSUFFICIENT, "580.95.05", "nvml"),
+        (INSUFFICIENT, "390.10", "text, line 1"),
+    ],
+)
+def test_a_driver_was_seen_where_it_says_so_itself_is_here_or_runs_nothing(
+    log: str, driver: str, source: str
+) -> None:
+    assert told_driver(log, driver, "onnxruntime-gpu 1.26.0", source)[0] != UNSEEN
+
+
+def test_a_release_that_a_gpu_does_not_run_does_not_make_a_driver_too_old() -> None:
+    assert told_driver(INSUFFICIENT, "580.95.05", "numpy 1.26.4", gpus=("6.1",))[0] == UNSEEN
+
+
+def test_what_else_stands_in_that_line_is_no_matter_of_the_driver() -> None:
+    log = "no kernel image is available for execution on the device; " + INSUFFICIENT
+
+    assert told_driver(log, "580.95.05", "onnxruntime-gpu 1.26.0")[0] != UNSEEN
+
+
+def told_driver(
+    log: str, driver: str, package: str, source: str = "text, line 1", **machine: Any
+) -> tuple[Here, Mending]:
+    """Return what a machine with this driver says of the first cause, and what mends it there."""
+    facts = synthetic.facts(package, **machine)._replace(
+        driver=Driver(version=driver),
+        sources={"driver": source, "packages.others": "assumed", "packages.files": "assumed"},
+    )
+    plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
+    found = explain_log(log, TABLE)
+    here = look(found, TABLE, facts, plan)
+    return here[0], mending(found, here, plan, by_user=TEXTS.is_for_user)
+
+
 @pytest.mark.parametrize(
     ("code", "state"), [("torch-unknown", "unseen"), ("two-cuda-majors", "not-so")]
 )
