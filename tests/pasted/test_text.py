@@ -94,6 +94,7 @@ def test_the_file_that_is_written_plans_as_explain_does(run: Run, tmp_path: Path
     assert by_text["mending"] == by_file["mending"]
     assert by_text["explanations"] == by_file["explanations"]
     assert by_text["mending"]["command"] == "ortgpu-fix --apply"
+    assert by_text["mending"]["code"] == "mend-there"
     assert run("--facts", str(file)).returncode == 1
 
 
@@ -189,6 +190,17 @@ def test_the_owner_of_another_machine_is_told_no_flags(run: Run) -> None:
     assert there["code"] == "mend-owner-there"
     assert "--text-only" not in there["text"]
     assert here["code"] == "mend-owner"
+
+
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [(("--facts", "example"), "mend-there"), (("--driver", "580", "--gpu", "8.0"), "mend-here")],
+)
+def test_a_command_is_told_where_it_is_typed(flags: tuple[str, ...], code: str, run: Run) -> None:
+    """The command for the environment of a facts file ends with `--python`, of that machine."""
+    mends = json.loads(run("explain", *flags, "--json", text_in=LOG).stdout)["mending"]
+
+    assert mends["code"] == code
 
 
 def test_a_text_whose_packages_look_right_is_no_proof_that_they_are(run: Run) -> None:

@@ -35,6 +35,8 @@ from ..text_files import STDIN, TextBegin, machine_of, place, read_texts
 
 _BY_FILES = frozenset({"mend-right", "mend-verify"})
 """What is said where nothing is wrong that can be seen: no text shows an environment's files."""
+_THERE = {"mend-owner": reason("mend-owner-there"), "mend-here": reason("mend-there")}
+"""What is said of another machine instead."""
 
 
 class Looked(NamedTuple):
@@ -76,8 +78,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         here = look(found, table, looked.facts, looked.plan, looked.releases)
         about = looked.plan, looked.plan_with
         mends = mending(found, here, *about, by_user=texts.is_for_user)
-        if mends.why.code == "mend-owner" and looked.where == "there":
-            mends = mends._replace(why=reason("mend-owner-there"))
+        if looked.where == "there":
+            mends = mends._replace(why=_THERE.get(mends.why.code, mends.why))
     if search.is_over:
         mends = Mending(reason("mend-over"))
     command = command_line(arguments, *mends.arguments) if mends.arguments else ""
