@@ -443,6 +443,22 @@ def test_the_five_machines(machine: str, code: str) -> None:
     assert [each.code for each in found] == [code]
 
 
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        ("with options: {'CUDAExecutionProvider': {'cudnn_conv_algo_search': 'EXHAUSTIVE'}}", []),
+        ('{"cudnn_conv_algo_search": "EXHAUSTIVE"}', ["conv-search-exhaustive"]),
+        ("    'cudnn_conv_algo_search': 'EXHAUSTIVE',", ["conv-search-exhaustive"]),
+        ("cudnn_conv_algo_search='EXHAUSTIVE'", ["conv-search-exhaustive"]),
+    ],
+)
+def test_a_default_that_insightface_prints_of_every_session_is_nothing(
+    line: str, codes: list[str]
+) -> None:
+    """https://github.com/fudan-generative-vision/hallo/issues/181: it stands in healthy logs."""
+    assert [each.code for each in explain_log(line, TABLE)] == codes
+
+
 def test_importing_torch_first_is_explained() -> None:
     found = only("Failed to create CUDAExecutionProvider")
     assert "torch first" in found.remedy
