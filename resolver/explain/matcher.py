@@ -37,6 +37,8 @@ AROUND = 300
 """How much of a long line is shown on either side of what was recognised."""
 PASTED = 2_000_000
 """Up to this size lines that a terminal wrapped are joined again; nobody pastes more."""
+IN_IMAGES = frozenset({"container", "image"})
+"""The kinds of programs that run in an image."""
 MOST_LINES = 3
 """The most lines that one message is put together from."""
 
@@ -254,6 +256,19 @@ class Search:
             python=self.python,
             logged=self.release,
         )
+
+    def program(self, language: Language) -> str:
+        """Return the kind of program whose log it is, if that has an environment of its own; or "".
+
+        In a container or an image where Python's packages are shown, one can look at them.
+        """
+        own = (
+            each.name[language]
+            for each in self.origins
+            if each.code not in self._excepted
+            and (each.bundled or (each.code in IN_IMAGES and not self.python))
+        )
+        return next(own, "")
 
     def mended_by(self, found: Sequence[Explanation]) -> str:
         """Return the label of what a command does for the first of `found`, on no known machine.

@@ -50,13 +50,17 @@ def mending(
     *,
     by_user: Callable[[Finding], bool] = lambda _: False,
     by: str = "mend-by",
+    program: str = "",
 ) -> Mending:
     """Return what mends it, on this machine where it was looked at.
 
     `plan_with` makes the plan for flags that a remedy has (`--torch match`, `--ort SPEC`): where
     the plan without them changes nothing, that one may. `by_user`: whether no package mends a
-    finding; `by`: the label of what a command does where no machine was looked at.
+    finding; `by`: the label of what a command does where no machine was looked at; `program`: whose
+    log it is, where that does not use this environment.
     """
+    if not explanations and program:
+        return Mending(reason("mend-ask", program=program))
     if not explanations:
         found = None if plan is None else _of_plan(plan, by_user)
         return found or Mending(reason("mend-nothing-known"), ("verify",))

@@ -41,7 +41,9 @@ def explanation_sections(
         rows += [Row(text=source, style="dim") for source in each.sources[:MOST_SOURCES]]
         sections.append(Section(heading=each.code, rows=tuple(rows)))
     if not explanations:
-        rows = [Row(text=texts.label("explained-nothing")), Row(text=texts.label("explained-next"))]
+        rows = [Row(text=texts.label("explained-nothing"))]
+        if mending is None or mending.why.code != "mend-ask":
+            rows.append(Row(text=texts.label("explained-next")))
         sections.append(Section(rows=tuple(rows)))
     if mending is not None:
         rows = [Row(text=texts.reason(mending.why), style="bold")]

@@ -273,6 +273,25 @@ def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "The log is from an application with a Python of its own" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("flags", [(), ("--text-only",), ("--facts", "example")])
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("C.UTF-8", "The log is from a .NET program, which"),
+        ("zh_CN.UTF-8", "这份日志来自.NET 程序"),
+    ],
+)
+def test_who_brings_onnxruntime_is_sent_to_no_command_of_this_machine(
+    flags: tuple[str, ...], language: str, told: str, run: Run
+) -> None:
+    log = "at Microsoft.ML.OnnxRuntime.NativeMethods: it stopped\n"
+
+    said = run("explain", "-", *flags, text_in=log, env={"LANG": language}).stdout
+
+    assert told in said
+    assert "ortgpu-fix" not in said
+
+
 def test_a_machine_that_cannot_be_looked_at_promises_no_more_than_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.explain.explanations import MOST_EVIDENCE, Explanation
 from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import PASTED, explain_log
+from ortgpu_fix.explain.matcher import PASTED, Search, explain_log
 from ortgpu_fix.explain.patterns import REACH
 from ortgpu_fix.messages.catalog import LANGUAGES
 
@@ -457,6 +457,29 @@ def test_a_default_that_insightface_prints_of_every_session_is_nothing(
 ) -> None:
     """https://github.com/fudan-generative-vision/hallo/issues/181: it stands in healthy logs."""
     assert [each.code for each in explain_log(line, TABLE)] == codes
+
+
+@pytest.mark.parametrize(
+    ("log", "program"),
+    [
+        ("at Microsoft.ML.OnnxRuntime.Session()", "a .NET program"),
+        ("Traceback (most recent call last):\nFailed to execute script 'x'", "an application with"),
+        ("image: ghcr.io/immich-app/immich-machine-learning:v1", "a ready container image"),
+        ("docker run immich", "a program in a container"),
+        ("docker run immich\npip install x", ""),
+        ("docker run immich\nRUN pip install x", ""),
+        ("ghcr.io/immich-app/server\nFROM nvidia/cuda:12", ""),
+        ("miniconda3/envs/x", ""),
+        ("JetPack 6.0 on a Jetson Orin", ""),
+        ("hello", ""),
+    ],
+)
+def test_programs_that_do_not_use_this_environment_are_known(log: str, program: str) -> None:
+    search = Search(TABLE)
+    search.feed(log)
+
+    assert search.program("en").startswith(program)
+    assert bool(search.program("en")) == bool(program)
 
 
 def test_importing_torch_first_is_explained() -> None:

@@ -342,3 +342,13 @@ def test_what_is_only_missing_is_not_told_of_a_text() -> None:
     assert mending((), (), FIXABLE._replace(findings=(MISSING, info))) == NOTHING_KNOWN
     assert mending((), (), FIXABLE) == NOTHING_KNOWN
     assert mending((), (), None) == NOTHING_KNOWN
+
+
+def test_who_has_an_environment_of_its_own_is_told_whom_to_ask() -> None:
+    """`ortgpu-fix verify` on this machine was the answer to a program of .NET, and to an image."""
+    clash = FIXABLE._replace(findings=(CLASH,))
+    ask = Mending(reason("mend-ask", program="a .NET program"))
+
+    assert mending((), (), None, program="a .NET program") == ask
+    assert mending((), (), clash, program="a .NET program") == ask
+    assert mending([cause()], [Here("unseen")], FIXABLE, program="x").why == reason("mend-here")

@@ -166,3 +166,10 @@ def test_every_severity_has_a_look() -> None:
 
     for severity in SEVERITIES:
         assert plain(explanation_sections([one._replace(severity=severity)], EN))
+
+
+def test_what_to_look_at_next_is_told_unless_the_program_uses_another_environment() -> None:
+    ask, verify = reason("mend-ask", program="x"), reason("mend-nothing-known")
+    told = [plain(explanation_sections((), EN, (), Mending(why))) for why in (ask, verify)]
+
+    assert [EN.label("explained-next") in text for text in told] == [False, True]

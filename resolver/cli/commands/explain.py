@@ -73,11 +73,13 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     found = search.explanations(texts.language, release, has_gpu=has_gpu)
     found = on_system(found, (looked or machine).facts.platform.system, table)
     here: tuple[Here, ...] = ()
-    mends = mending(found, here, None, by=search.mended_by(found))
+    program = search.program(texts.language)
+    mends = mending(found, here, None, by=search.mended_by(found), program=program)
     if looked:
         here = look(found, table, looked.facts, looked.plan, looked.releases)
-        about = looked.plan, looked.plan_with
-        mends = mending(found, here, *about, by_user=texts.is_for_user)
+        mends = mending(
+            found, here, looked.plan, looked.plan_with, by_user=texts.is_for_user, program=program
+        )
         if looked.where == "there":
             mends = mends._replace(why=_THERE.get(mends.why.code, mends.why))
     if search.is_over:
