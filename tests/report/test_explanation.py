@@ -173,3 +173,10 @@ def test_what_to_look_at_next_is_told_unless_the_program_uses_another_environmen
     told = [plain(explanation_sections((), EN, (), Mending(why))) for why in (ask, verify)]
 
     assert [EN.label("explained-next") in text for text in told] == [False, True]
+
+
+def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
+    """A list of both builds is as good a reason."""
+    found = explain_log(f"{MISSING}onnxruntime 1.22.1\nonnxruntime-gpu 1.26.0\n", TABLE)
+
+    assert "The log also shows: two-builds-listed" in plain(explanation_sections(found, EN))
