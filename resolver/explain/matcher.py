@@ -45,7 +45,8 @@ MOST_LINES = 3
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))"
 )
-_CURLY = tuple(zip("“”„‘’‛´", "\"\"\"''''", strict=True))
+_TYPED = tuple(zip("“”„‘’‛´\u00a0", "\"\"\"'''' ", strict=True))
+"""What web pages and word processors make of quotation marks and blanks."""
 _ITEM = re.compile(r"[-*•] \S")
 """How an item of a list begins (uv puts `+` before packages): none goes on in the next."""
 _FRAME = re.compile(r"\A(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
@@ -111,8 +112,8 @@ class Search:
         if "\\" in piece:  # a log of JSON lines, or the repr of an exception
             piece = piece.replace('\\"', '"').replace("\\'", "'")
         if not piece.isascii():
-            for curly, straight in _CURLY:
-                piece = piece.replace(curly, straight)
+            for other, plain in _TYPED:
+                piece = piece.replace(other, plain)
         views = list(_views(piece)) if joined else [_View(piece)]
         self._words = None if joined else Words(piece)
         known = len(self._found)

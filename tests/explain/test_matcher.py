@@ -482,6 +482,12 @@ def test_programs_that_do_not_use_this_environment_are_known(log: str, program: 
     assert bool(search.program("en")) == bool(program)
 
 
+def test_a_blank_of_a_web_page_is_one() -> None:
+    log = "CUDA driver version is\u00a0insufficient for CUDA runtime version\n"
+
+    assert [each.code for each in explain_log(log, TABLE)] == ["driver-too-old"]
+
+
 def test_importing_torch_first_is_explained() -> None:
     found = only("Failed to create CUDAExecutionProvider")
     assert "torch first" in found.remedy
