@@ -46,6 +46,7 @@ DRIVER_UNSEEN = "here-driver-unseen"
 """Why it is not so here where the driver is new enough, and the program did not see it."""
 
 _GLIBC = re.compile(r"GLIBC_(\d{1,2}\.\d{1,3})")
+_INSUFFICIENT = re.compile("driver version is insufficient")
 _FILE_MAJOR = re.compile(r"(?:\.so\.|64_)(\d{1,2})(?!\d)")
 """`8` in `libcudnn_ops_infer.so.8` and `cudnn_ops_infer64_8.dll`: the major of its wheel."""
 
@@ -219,7 +220,7 @@ def _is_driver_unseen(explanation: Explanation, facts: Facts, plan: Plan) -> boo
     named = facts.package(GPU_BUILD) is not None  # it is no finding, so it works
     newer = any(each.code == "driver-too-old" for row in plan.rejected for each in row.reasons)
     told = facts.sources.get("driver", "").startswith(TEXT) and plan.verdict != "impossible"
-    either = any("driver version is insufficient" in line for line in _lines(explanation))
+    either = any(map(_INSUFFICIENT.search, _lines(explanation)))
     return told and either and (named or not newer)
 
 
