@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from ..data_files import load_table
 from ..errors import Error
 from ..explain.matcher import Search
-from ..explain.reading import text_of
+from ..explain.reading import names_authors, of_one_author, text_of
 from ..pasted.machine import ToldMachine, told_machine
 from ..pasted.reader import MachineReader
 
@@ -50,13 +50,29 @@ def read_texts(
         begins.append(TextBegin(file, line))
         text = text_of(_blocks(file))
         whole = isinstance(text, str)
-        for piece in chain([text] if isinstance(text, str) else text, ["\n"]):
+        pieces = [_of_one(text, search)] if isinstance(text, str) else text
+        for piece in chain(pieces, ["\n"]):
             machine.feed(piece)
             if search:
                 search.feed(piece, joined=whole)
             line += piece.count("\n")
         machine.end_text()
     return tuple(begins)
+
+
+def _of_one(text: str, search: Search | None) -> str:
+    """Return of a thread what the first wrote of whom something went wrong, or who told anything.
+
+    Any other text is returned as it is.
+    """
+    if not names_authors(text):
+        return text
+    reader, failed = MachineReader(), Search(search.table) if search else None
+    reader.feed(text)
+    if failed:
+        failed.feed(text, joined=True)
+    lines = failed.lines if failed else set()
+    return of_one_author(text, lines or {each.line for each in reader.seen})
 
 
 def _blocks(file: str) -> Iterator[bytes]:

@@ -101,6 +101,11 @@ class Search:
         """Whether a session has the GPU after all that failed."""
         return () < self._failed < self._used
 
+    @property
+    def lines(self) -> set[int]:
+        """The lines in which something was recognised."""
+        return {each.evidence.line_number for places in self._found.values() for each in places}
+
     def feed(self, piece: str, *, joined: bool = False) -> None:
         """Look at the next piece; `joined`: also with its wrapped lines joined.
 

@@ -279,7 +279,7 @@ GITHUB = {
 def test_of_a_thread_as_json_is_read_what_people_wrote(thread: object) -> None:
     read = text_of([json.dumps(thread).encode()])
 
-    assert read == f"{GITHUB['title']}\n\n{GITHUB['body']}\n\ndriver 535.104.12"
+    assert read == f"{GITHUB['title']}\n\n{GITHUB['body']}\n\na commented\n\ndriver 535.104.12"
     [found] = explain_log(read, TABLE)
     assert (found.code, found.line) == ("no-kernel-image", LINE)
 
