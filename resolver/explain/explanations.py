@@ -20,6 +20,8 @@ OF_ONNXRUNTIME = frozenset(
     {"build", "cudnn", "fallback", "gpu-code", "libraries", "msvc", "native", "tensorrt", "zlib"}
 )
 """What rows are about that a program which brings onnxruntime itself can fail by."""
+OWN = "own"
+"""The kind of program that brings an onnxruntime itself, where no more is known of it."""
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
@@ -106,8 +108,12 @@ def explanations(
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
         kind = table.programs.get(rows[code][0].row.program)
         others = [
-            each for each in origins if not (rows[code][0].row.fixable and each.code in excepted)
+            each
+            for each in origins
+            if each.code not in excepted or not (rows[code][0].row.fixable or each.unless_at_all)
         ]
+        if _is_of_another(table.needed, libraries, logged):
+            others.append(table.programs[OWN])
         kind = kind or _program(rows[code][0].row, others, python=python)
         one = _explanation(rows[code], kind, language, release, values)
         if not ours and rows[code][0].row.about in ANYBODYS:
@@ -269,3 +275,15 @@ def _chosen(
         if known:
             return known
     return rows
+
+
+def _is_of_another(
+    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+) -> bool:
+    """Tell whether libraries are of an older CUDA than the wheels of `release` want.
+
+    Another onnxruntime asked for them. (Builds for a newer one were on an index of Microsoft's.)
+    """
+    wanted = {row.cuda for row in rows if release is not None and row.releases.contains(release)}
+    cuda = {library.major for library in named if library.part == "cuda" and library.major}
+    return any(int(major) < int(its) for major in cuda for its in wanted)

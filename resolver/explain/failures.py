@@ -87,6 +87,8 @@ class ProgramKind(NamedTuple):
     itself."""
     unless: tuple[Pattern, ...]
     """What shows that packages mend it all the same: an image of one's own, another GPU."""
+    unless_at_all: bool
+    """Whether that leaves nothing of it, also for what no package mends."""
 
 
 class Status(NamedTuple):
@@ -253,16 +255,18 @@ def _needed(row: Mapping[str, Any]) -> NeededFiles:
 
 
 def _origin(row: Mapping[str, Any]) -> ProgramKind:
-    for about in row.get("remedy", ()):
-        _texts(row["remedy"], about)
+    remedies = {about: _texts(row["remedy"], about) for about in row.get("remedy", ())}
+    for about, alike in row.get("alike", {}).items():
+        remedies |= dict.fromkeys(alike, remedies[about])
     return ProgramKind(
         code=row["code"],
         name=row["name"],
         traces=_patterns(row.get("traces", ()), "traces"),
-        remedies=row.get("remedy", {}),
+        remedies=remedies,
         bundled=row.get("bundled", False),
         besides=row.get("besides", False),
         unless=_patterns(row.get("unless", ()), "unless"),
+        unless_at_all=row.get("unless_at_all", False),
     )
 
 

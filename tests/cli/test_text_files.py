@@ -67,7 +67,9 @@ def test_what_is_no_head_cuts_no_text(tmp_path: Path, line: str) -> None:
 
 def test_the_asker_may_tell_more_below_others(tmp_path: Path) -> None:
     bob = "bob opened on Dec 10, 2025\n"
-    thread = f"{bob}It fails\n{HEAD}{OTHER}bob commented\n\n{FAILED}{HEAD}{MORE}bob commented\n{MORE}"
+    thread = (
+        f"{bob}It fails\n{HEAD}{OTHER}bob commented\n\n{FAILED}{HEAD}{MORE}bob commented\n{MORE}"
+    )
     found = told(tmp_path, thread)
 
     assert found["cuda-12-libraries-missing"][1] == 8

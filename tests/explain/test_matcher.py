@@ -148,8 +148,8 @@ def test_the_driver_releases_in_the_texts_are_those_of_the_table() -> None:
 
 def test_a_library_names_its_wheel() -> None:
     found = only(
-        "Failed to load library x/libonnxruntime_providers_cuda.so with error: libcufft.so.11:"
-        " cannot open shared object file: No such file or directory"
+        "Failed to load library onnxruntime/capi/libonnxruntime_providers_cuda.so with error:"
+        " libcufft.so.11: cannot open shared object file: No such file or directory"
     )
     assert found.code == "cuda-12-libraries-missing"
     assert "libcufft.so.11" in found.cause

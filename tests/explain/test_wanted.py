@@ -289,10 +289,12 @@ def test_who_brings_onnxruntime_and_who_loads_cuda_besides() -> None:
     bundled = {each.code for each in origins if each.bundled}
 
     assert besides == ["ctranslate2"]
-    assert bundled == {"frozen", "dotnet", "rust", "node", "java", "sherpa", "cpp"}
+    assert bundled == {"frozen", "dotnet", "rust", "node", "java", "sherpa", "cpp", "own"}
 
 
-@pytest.mark.parametrize("card", ["AMD RX 7900 XTX", "Radeon RX 6700 XT", "AMD RX7800"])
+@pytest.mark.parametrize(
+    "card", ["AMD RX 7900 XTX", "Radeon RX 6700 XT", "AMD RX7800", "Intel UHD Graphics 630"]
+)
 @pytest.mark.parametrize("log", [MISSING, "GPU is not used\n"])
 def test_no_package_brings_cuda_to_a_gpu_of_amd(card: str, log: str) -> None:
     found = only(f"{card}\nsite-packages\nonnxruntime-gpu\n{log}")
