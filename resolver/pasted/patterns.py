@@ -13,7 +13,8 @@ HINT = re.compile(
     r"|^Name: |^Version: |Windows|windows|[Ww]in1[01]|[Ll]inux|Ubuntu|Debian|CentOS|Fedora|Rocky"
     r"|Alpine|Manjaro|nixos|NixOS|n[Rr][Aa][Ii][Dd]|GB10|-win1|WSL|\bwsl|[Aa]rchitecture"
     r"|[Ll]ibc|OS:|CUDA:\d|\d0 ?[Tt]i\b|MSC v\.|FROM |docker|EC2|ctranslate|numpy|faster-|[\\/]\w"
-    r"|Package |Tesla|Quadro|GeForce|Jetson|MX ?\d{3}|GT ?10|(?:[Mm]y|an?|the|our) [ABHLV]\d{2}"
+    r"|Package |Tesla|Quadro|GeForce|Jetson|MX ?\d{3}|GT ?10"
+    r"|(?:[Mm]y|[Aa]n?|[Tt]he|[Oo]ur) (?:[ABHLV]\d{2}|[2-5]0[5-9]0\b)"
     r"|Mint|Pop!_OS|SUSE|Kali|Gentoo|Endeavour|AlmaLinux|Arch\b|conda|^# Name|pip3? (?:freeze|list)"
     r"|externally-managed|requirements|cannot open shared|uv venv|NVRM|OnnxRuntime"
     r"|驱动|驅動|драйвер|ドライバ|드라이버"
@@ -70,6 +71,8 @@ NAMED_GPU = re.compile(
     r"|M40|M60|A[24]000|A[456]500|A[56]000|T1000|P620)\b|\bGB10\b"
     r"|\b(?:my|our|an?|the) (?:A100|H100|H200|B200|V100|L40S)\b"
     r"|\bGPU\W{1,6}[1-5]0[5-9]0\b(?: ?ti\b)?|\b[1-5]0[5-9]0 ?ti\b"
+    r"|\b(?:my|our|an?|the) [2-5]0[5-9]0\b(?: ?ti\b)?"
+    r"(?! ?(?:[x×]|ms|images|frames|steps|tokens|files)\b)"
     r"|\bJetson (?:AGX |Xavier |Orin )?(?:Orin|Xavier|Nano|NX|Thor)\b"
 )
 GPU_WORDS = re.compile(
@@ -146,6 +149,8 @@ LISTING = re.compile(r"\b(?:pip3?|conda|mamba) (?:freeze|list)\b")
 """A command that lists what is installed."""
 ASKED_FOR = re.compile(r"^[^=]*\brequirements[\w.-]*\.(?:txt|in)\b")
 """What names a file of what is to be installed, and is no pin itself."""
+CELLS = re.compile(r"[*`]{0,2} ?\|[ *`]{0,3}")
+"""What stands between the cells of a table in Markdown."""
 CONDA_NAMES = {"pytorch": "torch"}
 """Packages that conda calls otherwise."""
 TABLE = re.compile(r"^Package +Version\b|^# Name +Version +Build\b")
@@ -163,11 +168,11 @@ NAMED_PACKAGE = re.compile(
     r"(?:`|'|\")?(?: version)?[ :=v(]{1,4}(\d+\.\d+(?:\.\d[\w+]*)?)"
 )
 TORCH_LINE = re.compile(
-    r"(?i)(?:^|- )(?:pytorch|torch[ *]*version)[ *]*(?:version)?"
+    r"(?i)(?:^|- |\w:)(?:pytorch|torch[ *]*version)[ *]*(?:version)?"
     r"(?: \((?:GPU\?|if applicable)\))?[ *:：`]+(\d+\.\d[\w.+]*)"
 )
 ORT_LINE = re.compile(
-    r"(?i)(?:^|- )ONNX ?Runtime(?: (GPU|CPU))? (?:package installed with )?version[ *:]+"
+    r"(?i)(?:^|- |\w:)ONNX ?Runtime(?: (GPU|CPU))? (?:package installed with )?version[ *:]+"
     r"(\d+\.\d+(?:\.\d+)?)\b"
 )
 ORT_HEADING = re.compile(r"(?i)ONNX Runtime Version or Commit ID$")

@@ -211,15 +211,16 @@ class MachineReader:
         listed = p.LISTING.search(bare)
         if listed or p.ASKED_FOR.search(bare):
             self._listing = self._line if listed else -NEAR
-        if p.TABLE.search(bare):
+        cells = p.CELLS.sub(" ", bare).rstrip()
+        if p.TABLE.search(cells):
             self._in_table = True
             return
         pinned = p.PACKAGE.search(bare)
         row = None
         if self._in_table:
-            row = p.TABLE_ROW.search(bare)
+            row = p.TABLE_ROW.search(cells)
             self._in_table = bool(row) or not bare
-        row = row or p.KNOWN_ROW.search(bare)
+        row = row or p.KNOWN_ROW.search(cells)
         shown, self._shown = self._shown, None
         version = p.SHOWN_VERSION.search(bare)
         if pinned:

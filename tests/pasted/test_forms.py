@@ -38,6 +38,30 @@ FORMS: list[tuple[str, list[str], str, str]] = [
     ("My card is an RTX 4070 Ti SUPER", ["gpus 1: RTX 4070 Ti SUPER"], "", ""),
     ("GPU: A100", ["gpus 1: A100"], "", ""),
     ("AWS g5 with A10G", [], "", ""),
+    ("The 4090 is here, 3 s a frame", ["gpus 1: 4090"], "", ""),
+    ("On a 4090, 3 s a frame", ["gpus 1: 4090"], "", ""),
+    ("My 3080 ti fails", ["gpus 1: 3080 ti"], "", ""),
+    ("It works on my 4070ti.\nOn the 5090 it fails", ["gpus neither: 4070ti, 5090"], "", ""),
+    *((f"GPU: the {words}", [], "", "") for words in ("2080 x 9", "3060×9", "3060 images", "1080")),
+    *((f"GPU: {word} 2080 a", ["gpus 1: 2080"], "", "") for word in ("my", "our", "an", "the")),
+    ("INFO:audio_separator:PyTorch Version: 2.3.0", ["packages 1: torch 2.3.0"], "", ""),
+    (
+        "INFO:x:ONNX Runtime GPU package installed with version: 1.18.0",
+        ["packages 1: onnxruntime-gpu 1.18.0"],
+        "",
+        "",
+    ),
+    (
+        (
+            "| Package | Version |\n|---|---|\n| **onnxruntime** | 1.22.0 |\n| other | `1.0` |\n"
+            "| GPU | RTX 3090 |\n| next | 1.0 |"
+        ),
+        ["gpus 5: RTX 3090", "packages 3: onnxruntime 1.22.0, other 1.0"],
+        "",
+        "",
+    ),
+    ("| `torch` | 2.6.0+cu124 |", ["packages 1: torch 2.6.0+cu124"], "", ""),
+    ("| onnxruntime-gpu | 1.19.2 | 12.x |", [], "", ""),
     ("We use an RTX 3060 and an RTX 4090", ["gpus neither: RTX 3060, RTX 4090"], "", ""),
     ("Two RTX 3090 here, RTX 3080 there", ["gpus 1: RTX 3090"], "", ""),
     (
