@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ortgpu_fix.cli import text_files
 from ortgpu_fix.cli.text_files import machine_of, read_texts
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import Search
+from ortgpu_fix.explain.reading import of_one_author
 from ortgpu_fix.pasted.reader import MachineReader
 
 TABLE = parse_failures(load_table("failures"))
@@ -104,6 +106,7 @@ def test_a_thread_in_which_nobody_tells_anything_is_read_whole(tmp_path: Path) -
         ({"user": {"login": "bob"}}, {"user": {"login": "alice"}}),
         ({"author": {"username": "bob"}}, {"author": {"username": "alice"}}),
         ({"username": "bob"}, {"username": "alice"}),
+        ({"user": {"login": None, "username": "bob"}}, {"username": "alice"}),
         ({"author": None, "user": {"login": "bob"}}, {"user": {"login": "alice"}}),
     ],
 )
@@ -126,3 +129,23 @@ def test_a_thread_as_json_names_who_wrote_what(
 def test_who_has_no_name_is_nobody(tmp_path: Path, who: object) -> None:
     thread = {"body": ASKED, "comments": [{"body": MORE, "user": who}]}
     assert told(tmp_path, json.dumps(thread))["driver"][0] == "535.104.12"
+
+
+def test_a_failure_in_wrapped_lines_is_its_author_s(tmp_path: Path) -> None:
+    wrapped = FAILED.replace("shared object", "shared\nobject")
+    found = told(tmp_path, f"It fails\n{wrapped}\n{HEAD}{OTHER}")
+
+    assert found.keys() == {*MISSING, "system"}
+
+
+def test_the_last_line_needs_no_end() -> None:
+    thread = f"It fails\n{HEAD}bob commented\nx"
+    assert of_one_author(thread, {6}) == "\n\n\nbob commented\nx"
+    assert of_one_author(thread, ()) == thread
+
+
+def test_what_is_no_thread_is_not_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(text_files, "of_one_author")
+    assert told(tmp_path, ASKED).keys() == {*MISSING, "system"}

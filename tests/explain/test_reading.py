@@ -291,7 +291,14 @@ def test_other_hosts_have_other_names_for_it(key: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [f'{{"log": "{LINE}"}}', f'{{"body": "{LINE}"}}\n{{"body": "b"}}\n', "7", "[" * 9999, "{"],
+    [
+        '[{"user": {"login": "a"}}]',
+        f'{{"log": "{LINE}"}}',
+        f'{{"body": "{LINE}"}}\n{{"body": "b"}}\n',
+        "7",
+        "[" * 9999,
+        "{",
+    ],
 )
 def test_what_is_no_thread_stays_as_it_is(text: str) -> None:
     assert text_of([text.encode()]) == text
