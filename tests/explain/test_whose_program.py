@@ -229,3 +229,8 @@ def test_a_remedy_is_for_what_it_is_said_to_be_alike(alike: dict[str, list[str]]
 
     assert table.programs["x"].remedies == dict.fromkeys(["build", *alike.get("build", [])], text)
     assert not table.programs["x"].unless_at_all
+
+
+def test_a_library_without_a_major_tells_no_other_onnxruntime() -> None:
+    found = first(f"{PYTHON}onnxruntime-gpu 1.22.0\n{MISSING.replace('Lt.so.{}', '.so')}")
+    assert found.origin is None
