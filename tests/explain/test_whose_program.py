@@ -233,4 +233,4 @@ def test_a_remedy_is_for_what_it_is_said_to_be_alike(alike: dict[str, list[str]]
 
 def test_a_library_without_a_major_tells_no_other_onnxruntime() -> None:
     found = first(f"{PYTHON}onnxruntime-gpu 1.22.0\n{MISSING.replace('Lt.so.{}', '.so')}")
-    assert found.origin is None
+    assert found.origin == "framework"
