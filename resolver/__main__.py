@@ -64,13 +64,19 @@ def _print(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     import traceback  # noqa: PLC0415 - all this takes a while to import
 
     from .cli import console  # noqa: PLC0415
-    from .messages.catalog import load_texts  # noqa: PLC0415
+    from .messages.catalog import Language, load_texts  # noqa: PLC0415
 
     if console.is_debugging(os.environ):
         traceback.print_exception(behind)
     as_json = "--json" in arguments and error.code != "output-unwritable"
     # Programs get English whatever the locale, as in every other document.
-    texts = load_texts("en" if as_json else console.user_language(os.environ))
+    language: Language = "en" if as_json else console.user_language(os.environ)
+    texts = load_texts(language)
+    with contextlib.suppress(Exception):  # what fails may be the command line, or a part of this
+        from .cli.command_line import texts_for  # noqa: PLC0415
+        from .cli.parser import parse  # noqa: PLC0415
+
+        texts = texts_for(parse(arguments), language)
     message = texts.error(error)
     try:
         console.print_error(message, texts, as_json=as_json)

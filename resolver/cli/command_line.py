@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from ..facts.model import Facts, System
+from ..messages.catalog import Language, Texts, load_texts
 from ..messages.shells import TypedCommand, pasted_commands
 from ..plan.model import Plan, Where
 from ..probe.interpreter import DOT_VENV
@@ -41,6 +42,11 @@ def command_line(
 def typed_command(line: CommandLine) -> TypedCommand:
     """Return `ortgpu-fix` with the flags that were given, for a sentence."""
     return TypedCommand(("ortgpu-fix", *words_of(line, _kept())), SYSTEM)
+
+
+def texts_for(line: CommandLine, language: Language) -> Texts:
+    """Return all texts; the commands in them are for the environment that `line` names."""
+    return load_texts(language, TypedCommand(("ortgpu-fix", *words_of(line, ["python"])), SYSTEM))
 
 
 def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:

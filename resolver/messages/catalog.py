@@ -12,10 +12,10 @@ from ..data_files import load_table
 from ..errors import Cause, Error
 from ..plan.reasons import Finding, Reason, Values, words
 from ..utils.foreign_text import clean
+from .shells import PROGRAM, TypedCommand
 
-if TYPE_CHECKING:  # an error is told without them
+if TYPE_CHECKING:  # an error is told without it
     from ..plan.model import Unlock
-    from .shells import TypedCommand
 
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -41,11 +41,13 @@ class Texts(NamedTuple):
 
     table: Mapping[str, Any]
     language: Language = "en"
+    command: TypedCommand = PROGRAM
+    """What `{command:undo}` in a text is: this program, with the `--python` that was given."""
 
     def error(self, error: Error) -> Message:
         """Return the message of `error`; a value that is an error itself is written as its text."""
         row = self.table["errors"][error.code]
-        values = {
+        values = {"command": self.command} | {
             name: self.error(value).text if isinstance(value, Error) else self._shown(name, value)
             for name, value in error.values.items()
         }
@@ -125,7 +127,8 @@ class Texts(NamedTuple):
         **command: TypedCommand,
     ) -> str:
         text: str = self.table[table][code][key][self.language]
-        return text.format(**{name: self._shown(name, value) for name, value in values}, **command)
+        shown = {name: self._shown(name, value) for name, value in values}
+        return text.format(**{"command": self.command, **shown, **command})
 
     def _shown(self, name: str, value: object) -> object:
         """Return a value as a text may have it, a path in one line; most come from elsewhere."""
@@ -140,6 +143,6 @@ class Texts(NamedTuple):
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def load_texts(language: Language) -> Texts:
-    """Return all texts, in `language`. Raises `matrix-invalid`."""
-    return Texts(table=load_table("texts"), language=language)
+def load_texts(language: Language, command: TypedCommand = PROGRAM) -> Texts:
+    """Return all texts, in `language`; `command` is what they name. Raises `matrix-invalid`."""
+    return Texts(table=load_table("texts"), language=language, command=command)

@@ -93,6 +93,33 @@ def test_undo(changed: Stand, command: Command) -> None:
     assert json.loads(again.stdout)["error"]["code"] == "nothing-to-undo"
 
 
+def without_gpu(folder: Path) -> Path:
+    """Write the facts of the example without its GPU."""
+    file = folder / "without.json"
+    file.write_text(json.dumps(example_machine() | {"gpus": []}))
+    return file
+
+
+@pytest.mark.parametrize("form", [["--json"], []])
+def test_the_undo_that_a_plan_tells_is_of_the_environment_that_was_named(
+    changed: Stand, command: Command, form: list[str]
+) -> None:
+    python = ("--python", str(changed.venv.folder))
+
+    told = command("--facts", "example", *python, *form)
+
+    undo = f"`ortgpu-fix {' '.join(python)} undo` takes it back"
+    assert undo in told.stdout
+    assert f"`{undo[1:-1].partition('` ')[0]} --forget` frees the space" in told.stdout
+    impossible = ("--facts", str(without_gpu(changed.venv.folder.parent)), "--apply")
+    done = command(*impossible, *python, *form)
+    assert (done.returncode, undo in done.stdout) == (3, True)
+    (changed.venv.site / "onnxruntime" / "__init__.py").write_text("# mine")
+    refused = command("undo", "--yes", *python, *form)
+    said = refused.stdout if form else refused.stderr
+    assert f"`ortgpu-fix {' '.join(python)} undo --allow changed` restores" in said
+
+
 def test_a_change_that_had_not_begun_hides_none(changed: Stand, command: Command) -> None:
     (changed.state / "2").mkdir()  # killed before its first record
 

@@ -265,6 +265,16 @@ def test_the_wrapped_lines_of_a_file_are_joined(
     assert [row["code"] for row in rows] == ["cudnn-9-missing"]
 
 
+def test_what_to_do_next_is_told_for_the_environment_that_was_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "error.log"
+    file.write_text("nothing that is known\n")
+    __main__.main(["explain", str(file), "--text-only", "--python", "my app"])
+
+    assert "Next: `ortgpu-fix --python 'my app'` looks at" in capsys.readouterr().out
+
+
 def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "error.log"
     file.write_text("[PYI-1234:ERROR] Failed to execute script 'main'!\n" + MISSING)

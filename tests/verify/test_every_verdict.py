@@ -241,6 +241,22 @@ def test_a_model_is_not_run_where_no_model_can_be(
     assert said.returncode == told.returncode == 6
 
 
+def test_the_page_tells_undo_for_the_environment_that_was_named(
+    proven: Any, venv: Path, tmp_path: Path
+) -> None:
+    proven("works", own_model(gpu=True, change=on_the_gpu))
+    (site,) = venv.parent.parent.glob("lib/python*/site-packages")
+    (site / ".ortgpu-fix/stage").mkdir(parents=True)
+    (site / ".ortgpu-fix/stage/part").write_text("left")
+    page = tmp_path / "page.html"
+    argv = ("verify", str(MODEL), "--report", str(page), "--python", str(venv))
+
+    run_here(*argv, cwd=tmp_path, env={"ORTGPU_FIX_LANG": "en"})
+
+    told = Shown(page.read_text("utf-8")).text
+    assert f"ortgpu-fix --python {venv} undo --forget removes them" in told
+
+
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_what_was_measured_is_told_where_the_page_cannot_be_written(
     form: tuple[str, ...], proven: Any, venv: Path, tmp_path: Path

@@ -21,7 +21,7 @@ from ...engine.choose import choose_engine
 from ...errors import Error
 from ...facts.target import Target
 from ...index.client import Index
-from ...messages.catalog import Language, Texts, load_texts
+from ...messages.catalog import Language, Texts
 from ...messages.sections import size
 from ...plan.model import Plan
 from ...probe.interpreter import is_alone
@@ -39,7 +39,7 @@ from ...utils.process import run as run_process
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
-from ..command_line import typed_command
+from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, index_config_of
@@ -53,7 +53,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     Raises Error `own-environment` where nothing names an environment, and this program's own holds
     no application.
     """
-    texts = load_texts("en" if arguments.json else language)
+    texts = texts_for(arguments, "en" if arguments.json else language)
     if arguments.python is None and is_alone(environ, Path.cwd()):
         raise Error("own-environment", path=sys.prefix)
     arguments = _recover(arguments, environ, texts)

@@ -26,7 +26,7 @@ from ...report.explanation import explanation_json, explanation_sections
 from ...report.told import told_json, told_sections, unknown_names
 from ...resolve.options import PlanOptions
 from .. import console
-from ..command_line import applying, command_line
+from ..command_line import applying, command_line, texts_for
 from ..flags import FLAGS, CommandLine, given
 from ..inputs import gather_inputs
 from ..options import plan_options_of
@@ -54,7 +54,7 @@ class Looked(NamedTuple):
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Explain a log, or what several files say together. Raises Error `log-unreadable`."""
-    texts = load_texts("en" if arguments.json else language)
+    texts = texts_for(arguments, "en" if arguments.json else language)
     files = (arguments.argument or STDIN, *arguments.others)
     if STDIN in files and sys.stdin.isatty():
         console.print_notice(load_texts(language).label("explain-reads-stdin"))

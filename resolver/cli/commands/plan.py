@@ -11,12 +11,12 @@ from packaging.requirements import Requirement
 
 from ...facts.markers import marker_environment
 from ...facts.target import STATE_FOLDER, Target
-from ...messages.catalog import Language, load_texts
+from ...messages.catalog import Language
 from ...plan.model import Plan
 from ...plan.reasons import finding
 from ...resolve.resolver import other_ways, resolve
 from .. import console
-from ..command_line import applying
+from ..command_line import applying, texts_for
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, wheels_given
 from ..matrix_files import show_age, wheels_folder
@@ -65,14 +65,14 @@ def print_plan(
 
     files = rewritten_for_plan(plan, inputs, arguments)
     if arguments.json:
-        document = plan_json(plan, load_texts("en"))
+        document = plan_json(plan, texts_for(arguments, "en"))
         if files:
             from ...report.requirements import requirements_json
 
             document["requirements"] = requirements_json(files)
         console.print_json(document)
         return
-    texts, asked = load_texts(language), inputs.options.chooses
+    texts, asked = texts_for(arguments, language), inputs.options.chooses
     here = wheels_at_hand(plan, inputs, arguments, environ) if inputs.target else frozenset()
     line = arguments
     if inputs.target and arguments.offline:  # what it promises may need the network

@@ -28,7 +28,7 @@ from ...verify.model_runner import Measured, MeasuringPlace, run_model
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
-from ..command_line import typed_command
+from ..command_line import texts_for, typed_command
 from ..flags import PROVIDERS, CommandLine
 from ..machine import probe_machine, with_unknown_releases
 from ..options import plan_options_of
@@ -151,7 +151,7 @@ def _write_page(  # noqa: PLR0917
     from ...resolve.resolver import resolve
 
     found, target, verification = about
-    texts = load_texts(language)
+    texts = texts_for(arguments, language)
     matrix = add_torch(load_matrix(torch=False))
     found = with_unknown_releases(found, target, matrix)
     plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
