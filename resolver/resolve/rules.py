@@ -11,11 +11,11 @@ from functools import lru_cache, reduce
 
 from packaging.specifiers import SpecifierSet
 
-from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..facts.model import CPU_BUILD, GPU_BUILD, OLDEST
 from ..matrix.model import Build
 from ..matrix.torch import TORCH
 from ..plan.reasons import Reason, reason
-from ..versions import allows, major
+from ..versions import allows, major, numbers
 from .candidate import Candidate, make_candidate, without_wheels
 from .consumers import holders, other_cuda
 from .dependencies import dependencies_of
@@ -75,6 +75,14 @@ def check_python(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield reason("not-cpython", implementation=here.facts.python.implementation)
     elif subject.wheel is None and subject.build.platform == here.platform:
         yield reason("no-wheel-python", python=here.abi)
+
+
+def check_python_age(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for a Python that pip and uv install into, but for what is installed already."""
+    python = here.facts.python.version
+    if numbers(python) < OLDEST and subject.version != here.installed_release:
+        oldest = ".".join(map(str, OLDEST))
+        yield reason("python-too-old", python=python, oldest=oldest)
 
 
 def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
@@ -194,6 +202,7 @@ BUILD_RULES: tuple[Rule, ...] = (
     check_gpu_present,
     check_platform,
     check_python,
+    check_python_age,
     check_driver,
     check_gpu_code,
     check_torch,

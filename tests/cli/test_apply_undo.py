@@ -96,7 +96,8 @@ def test_undo(changed: Stand, command: Command) -> None:
 def without_gpu(folder: Path) -> Path:
     """Write the facts of the example without its GPU."""
     file = folder / "without.json"
-    file.write_text(json.dumps(example_machine() | {"gpus": []}))
+    machine: Any = example_machine()
+    file.write_text(json.dumps(machine | {"gpus": []}))
     return file
 
 

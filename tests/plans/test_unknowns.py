@@ -580,14 +580,34 @@ def test_a_wish_for_the_installed_unknown_release_is_granted() -> None:
     assert "release-not-in-matrix" not in codes(made)
 
 
-def test_python_3_7_has_the_releases_that_were_made_for_it() -> None:
-    document = environment(python="3.7.17", wheels={}, driver="11.8")
+@pytest.mark.parametrize(
+    ("python", "wanted"), [("3.7", "impossible"), ("3.7.17", "impossible"), ("3.8.0", "fixable")]
+)
+def test_nothing_is_promised_to_a_python_that_nothing_is_installed_into(
+    python: str, wanted: str
+) -> None:
+    document = environment(python=python, wheels={}, driver="11.8")
     document["packages"] = [row for row in document["packages"] if row["name"] != "onnxruntime-gpu"]
-    document["onnxruntime"] = None
-    made = plan(document)
+    made = plan(document | {"onnxruntime": None})
 
+    assert made.verdict == wanted
+    changes = {values_of(row.change).get("python") for row in made.unlock}
+    if python != "3.8.0":
+        (row,) = [row for row in made.rejected if row.version == "1.14.1"]
+        assert [(why.code, dict(why.values)) for why in row.reasons] == [
+            ("python-too-old", {"python": python, "oldest": "3.8"})
+        ]
+        assert "Python 3.8" in changes
+
+
+def test_what_is_installed_in_python_3_7_works_as_it_is() -> None:
+    made = plan(environment("1.14.1", "11.6", python="3.7.17", wheels={}, driver="11.8"))
+
+    too_old = {
+        row.version for row in made.rejected for why in row.reasons if why.code == "python-too-old"
+    }
     assert selected(made)["onnxruntime-gpu"] == "1.14.1"
-    assert "cp37-cp37m" in str(made.install)
+    assert "1.14.0" in too_old
 
 
 def test_python_3_7_is_no_way_out_for_another_python() -> None:
