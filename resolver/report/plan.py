@@ -21,9 +21,10 @@ ON_THIS_MACHINE = frozenset(
     {
         *("allow-conflicts", "drop-wish", "ignore-gpu", "match-torch", "other-torch"),
         *("other-cuda", "other-requirement", "other-version"),
+        *("other-python", "driver-visible", "gpu-visible"),
     }
 )
-"""What makes a plan possible by a flag or another package, without another machine or Python."""
+"""What makes a plan possible on the same machine."""
 
 
 def machine_section(facts: Facts, texts: Texts) -> Section:

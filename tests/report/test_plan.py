@@ -173,7 +173,7 @@ Releases that cannot run here
 To use a GPU with onnxruntime
   onnxruntime-gpu 1.31.0  an NVIDIA driver that this system can see
 
-No onnxruntime-gpu on PyPI works on this machine"""
+As things are, no onnxruntime-gpu on PyPI works on this machine"""
     )
 
 
@@ -188,6 +188,9 @@ No onnxruntime-gpu on PyPI works on this machine"""
         (("drop-wish",), "As things are, no onnxruntime-gpu on PyPI works"),
         (("other-torch",), "As things are, no onnxruntime-gpu on PyPI works"),
         (("allow-conflicts",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("other-python",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("driver-visible",), "As things are, no onnxruntime-gpu on PyPI works"),
+        (("gpu-visible",), "As things are, no onnxruntime-gpu on PyPI works"),
         (("newer-driver",), "No onnxruntime-gpu on PyPI works"),
         ((), "No onnxruntime-gpu on PyPI works"),
     ],
@@ -203,7 +206,7 @@ def test_where_a_flag_makes_it_possible_only_things_as_they_are_do_not_work(
         "wish": "--ort",
         "torch": "2.8",
         "flags": "--torch",
-        **dict.fromkeys(("by", "command", "requirement", "file"), "app"),
+        **dict.fromkeys(("by", "command", "requirement", "file", "python"), "app"),
     }
     unlock = tuple(Unlock(reason(code, **values), (Named("a", "1"),)) for code in changes)
     made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(unlock=unlock)
@@ -690,7 +693,7 @@ def test_driver_and_gpus_are_marked_right_where_something_works(
         (
             (),
             {"driver": None, "gpus": ()},
-            [("No onnxruntime-gpu on PyPI works on this machine", "bold red")],
+            [("As things are, no onnxruntime-gpu on PyPI works on this machine", "bold red")],
         ),
         (
             WHOLE,
