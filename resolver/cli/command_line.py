@@ -51,13 +51,13 @@ def texts_for(line: CommandLine, language: Language) -> Texts:
 
 def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
     """Return the command that does `plan` `where` its environment is: with each `--allow`."""
-    line = allowing(line, plan)
-    if facts.python.environment == "user" or where == "new":
+    line, there = allowing(line, plan), where in {"there", "new-there"}
+    if facts.python.environment == "user" or where in {"new", "new-there"}:
         line = line._replace(python=DOT_VENV)  # of a user's packages nothing allows to change any
-    elif where == "there":
+    elif there:
         line = line._replace(python=facts.python.executable)
-    leaving = frozenset({"facts"}) if where == "there" else frozenset()
-    system = facts.platform.system if where == "there" else SYSTEM
+    leaving = frozenset({"facts"}) if there else frozenset()
+    system = facts.platform.system if there else SYSTEM
     return command_line(line, "--apply", leaving=leaving, system=system)
 
 

@@ -46,7 +46,10 @@ class PlanInputs(NamedTuple):
     @property
     def where(self) -> Where:
         """Return where the environment of the plan is."""
-        return "here" if self.target else "there" if self.elsewhere else "new"
+        if self.target or not self.elsewhere:
+            return "here" if self.target else "new"
+        python, source = self.facts.python.executable, self.facts.sources.get("python")
+        return "new-there" if (python, source) == (None, "--python") else "there"
 
 
 def gather_inputs(

@@ -155,6 +155,8 @@ def _what_the_command_does(plan: Plan, problems: int, where: Where) -> str:
         return "fixable-in-part"
     if where == "new":
         return "fixable-in-a-new-venv"
+    if where == "new-there":
+        return "fixable-in-a-new-venv-there"
     if where == "there":
         return "fixable-there" if problems else "fixable-none-there"
     return {0: "fixable-none", 1: "fixable-one"}.get(problems, "fixable")

@@ -102,9 +102,33 @@ def test_what_was_assumed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_last_line_is_for_the_machine_where_it_is_typed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    _, there = outcome(capsys, *A100, "--python", "3.12", "--platform", "linux-x86_64")
+    _, unnamed = outcome(capsys, *A100, "--platform", "linux-x86_64")
+    _, there = outcome(capsys, *RTX, "--python", "3.12", "--platform", "windows")
 
-    assert there.splitlines()[-1] == "ortgpu-fix --driver 535.104.12 --gpu A100 --apply"
+    assert unnamed.splitlines()[-2].startswith("Problems on that machine")
+    assert unnamed.splitlines()[-1] == "ortgpu-fix --driver 535.104.12 --gpu A100 --apply"
+    assert there.splitlines()[-2].startswith("On that machine, in a new environment of Python 3.12")
+    assert there.splitlines()[-1] == (
+        'ortgpu-fix --python .venv --driver 551.61 --gpu "RTX 4060" --apply'
+    )
+
+
+def test_what_a_file_of_another_machine_says_is_typed_into_its_environment(
+    nowhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = facts_of(capsys, *A100, "--python", "3.11")
+    words = {}
+    for python in ({"version": "3.11"}, {**seen["python"], "executable": "/opt/app/bin/python"}):
+        file = nowhere / "host.json"
+        file.write_text(json.dumps({**seen, "python": python, "sources": {"python": "--python"}}))
+        words[len(python)] = outcome(capsys, "--facts", "host.json")[1].splitlines()[-1]
+        sourceless = {**seen, "python": python, "sources": {}}
+        file.write_text(json.dumps(sourceless))
+        assert ".venv" not in outcome(capsys, "--facts", "host.json")[1].splitlines()[-1]
+
+    new, old = words.values()
+    assert new == "ortgpu-fix --python .venv --apply"
+    assert old == "ortgpu-fix --python /opt/app/bin/python --apply"
 
 
 def test_a_version_is_a_new_environment_here(

@@ -184,7 +184,7 @@ def test_the_plan_is_what_worked_there_or_the_difference_is_explained(
 
 
 def test_where_the_driver_is_told_there_is_a_plan() -> None:
-    """Beside a torch that the driver does not run, on a GPU that it has dropped, or for Python 3.7."""
+    """Not beside a torch that the driver does not run, on a GPU that it dropped, for Python 3.7."""
     without = [each for each in THREADS if each.get("plan") == "none"]
     read_well = [each for each in without if "driver" not in read(each["text"]).unknown]
 
