@@ -63,8 +63,8 @@ def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Pa
     """Tell whether the environment is a new one, of which the Python's version is all there is.
 
     So it is where `--python` is a version, where `--platform` names another system than a Python
-    here has, and where nothing names an environment and none is needed: a plan is for a new one
-    where `--apply` would refuse this program's own.
+    here has, and where nothing names an environment and none is needed: what this program has in
+    its own is no application's, and `--apply` would refuse it.
     """
     if line.command not in WITHOUT_ENVIRONMENT or line.machines:
         return False
@@ -74,7 +74,7 @@ def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Pa
         return True
     if line.facts:
         return False
-    if line.command == "plan" and is_alone(environ, cwd):
+    if line.command in _ALWAYS | {"plan"} and is_alone(environ, cwd):
         return True
     if not (line.command in _ALWAYS or line.driver is not None):
         return False

@@ -137,6 +137,12 @@ def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
     return not others
 
 
+def require_environment(python: str | None, environ: Mapping[str, str], cwd: Path) -> None:
+    """Raise Error `own-environment` where `is_alone` is so and `--python` names no environment."""
+    if python is None and is_alone(environ, cwd):
+        raise Error("own-environment", path=sys.prefix)
+
+
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 

@@ -11,7 +11,7 @@ import pytest
 from ortgpu_fix import __main__
 from ortgpu_fix.cli import described
 from ortgpu_fix.cli.command_line import command_line
-from ortgpu_fix.cli.commands import apply
+from ortgpu_fix.cli.commands import apply, verify
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import OWN_ENVIRONMENT
@@ -174,8 +174,9 @@ def test_no_apply_fills_a_virtual_environment_of_this_program_alone(
         (tmp_path / "pyvenv.cfg").write_text(f"home = /\ninclude-system-site-packages = {shown}\n")
         assert interpreter.is_alone({}, here) == alone
         assert not interpreter.is_alone({"VIRTUAL_ENV": "/app"}, here)
-        # Plans promise nothing that is refused; what only looks is as ever.
-        for words, new in ((["plan"], alone), (["check"], False), (["facts"], False)):
+        # Plans promise nothing that is refused, and no lock is held against what is ours alone.
+        nowhere = (["plan"], ["facts"], ["lock"], ["download", "-d", "x"], ["lock", "--check", "x"])
+        for words, new in (*((words, alone) for words in nowhere), (["check"], False)):
             assert described.describes_environment(parse(words), {}, here) == new
     (tmp_path / "uv-receipt.toml").touch()
     assert not interpreter.is_alone({}, here)  # which plans refuse, too
@@ -185,6 +186,13 @@ def test_no_apply_fills_a_virtual_environment_of_this_program_alone(
             apply.run(parse(["apply", "--driver", "580.95.05", "--gpu", "8.0"]), {}, "en")
         assert caught.value.code == "own-environment"
         assert caught.value.values == {"path": str(tmp_path)}
+        with pytest.raises(Error) as caught:
+            verify.run(parse(["verify"]), {}, "en")
+        assert (caught.value.code, caught.value.values) == (
+            *("own-environment", {"path": str(tmp_path)}),
+        )
+        with pytest.raises(Error, match="python-not-found"):
+            verify.run(parse(["verify", "--python", str(tmp_path / "none")]), {}, "en")
         named = parse(["apply", "--python", str(tmp_path / "none"), "--yes"])
         with pytest.raises(Error, match="python-not-found"):
             apply.run(named, {}, "en")

@@ -155,6 +155,8 @@ def test_the_small_models_in_words_and_as_json(
 
     assert said.returncode == told.returncode == (0 if verdict == "works" else 6), said.stderr
     assert json.loads(told.stdout)["verdict"] == verdict
+    assert json.loads(told.stdout)["evidence"][0] == f"environment: {venv}"
+    assert f"  environment: {venv}\n" in said.stdout
     headline = texts.table["verdicts"][verdict]["text"][language].partition("{")[0]
     assert said.stdout.count(headline) == 1
     assert "{" not in said.stdout

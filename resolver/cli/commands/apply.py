@@ -6,7 +6,6 @@ Raises the Errors of what it calls, those of `apply_plan.apply` above all.
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from ...index.client import Index
 from ...messages.catalog import Language, Texts
 from ...messages.sections import size
 from ...plan.model import Plan
-from ...probe.interpreter import is_alone
+from ...probe.interpreter import require_environment
 from ...probe.machine import described_target, target_of
 from ...report.plan import plan_sections
 from ...report.plan_document import plan_json
@@ -50,12 +49,10 @@ from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Carry out the plan, verify it, undo it if it fails.
 
-    Raises Error `own-environment` where nothing names an environment, and this program's own holds
-    no application.
+    Raises as `require_environment`.
     """
     texts = texts_for(arguments, "en" if arguments.json else language)
-    if arguments.python is None and is_alone(environ, Path.cwd()):
-        raise Error("own-environment", path=sys.prefix)
+    require_environment(arguments.python, environ, Path.cwd())
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)

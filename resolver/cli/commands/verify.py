@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ...facts.target import Target
 from ...matrix.load import add_torch, load_matrix
 from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
+from ...probe.interpreter import require_environment
 from ...report.verification import verification_sections
 from ...utils.files import check_place
 from ...utils.process import run as run_process
@@ -41,7 +43,10 @@ UNUSABLE = frozenset({"import-failed", "gutted", "numpy-too-new", "runtime-too-o
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
-    """Run real inference in the environment and say what ran where."""
+    """Run real inference in the environment and say what ran where.
+
+    Raises as `require_environment`.
+    """
     wanted = arguments.argument or arguments.bench
     if wanted and arguments.provider != PROVIDERS[0]:
         clash = f"--provider {arguments.provider}, MODEL.onnx, --bench"
@@ -51,6 +56,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         raise Error("model-unreadable", file=arguments.argument, problem=cause("file-absent"))
     if arguments.report is not None:
         check_place(Path(arguments.report))
+    require_environment(arguments.python, environ, Path.cwd())
     found, target = probe_machine(arguments, environ)
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
@@ -68,6 +74,8 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             with_torch=not wanted,
             pythonpath=environ.get("PYTHONPATH"),
         )
+    where = f"environment: {target.executable}"
+    verification = replace(verification, evidence=(where, *verification.evidence))
     if wanted:
         about = (found, target, verification)
         return _verify_model(arguments, environ, language, about)
