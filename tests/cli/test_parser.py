@@ -341,6 +341,15 @@ def test_check_says_nothing(run: Run, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
+def test_check_says_the_verdict_to_a_program(run: Run, tmp_path: Path) -> None:
+    words = fleet(tmp_path, a={}, b={"driver": "13.0"}, c={"driver": "10.1"})
+
+    for given, code, verdict in ((words[:2], 1, "fixable"), (words, 3, "impossible")):
+        done = run("check", *given, "--json")
+        assert (done.returncode, done.stderr) == (code, "")
+        assert json.loads(done.stdout) == {"schema": 1, "verdict": verdict}
+
+
 def test_verify_without_onnxruntime(run: Run) -> None:
     done = run("verify", "--json")
 

@@ -11,6 +11,7 @@ from referencing import Registry, Resource
 from ortgpu_fix.data_files import DATA
 
 KINDS = (
+    "check",
     "container_text",
     "diff",
     "error",
@@ -62,6 +63,8 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "pid": "process",
         "models": "verify",
     }
+    if document.keys() == {"schema", "verdict"}:
+        return "check"
     return next((kind for key, kind in tells.items() if key in document), None)
 
 

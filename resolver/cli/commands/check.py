@@ -1,18 +1,28 @@
-"""`--check`: tell by the exit code alone whether the environment is right."""
+"""`--check`: tell by the exit code whether the environment is right."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ...messages.catalog import Language
+from ...plan.model import Plan
 from ...resolve.resolver import resolve_for_check
+from .. import console
 from ..flags import CommandLine
 from ..inputs import gather_inputs
 from .plan import plan_exit_code
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
-    """Tell by the exit code alone whether the environment is right."""
+    """Tell by the exit code whether the environment is right; as JSON the verdict, too."""
     del language
     inputs = gather_inputs(arguments, environ)
-    return plan_exit_code(resolve_for_check(inputs.facts, inputs.options, inputs.matrix))
+    return tell([resolve_for_check(inputs.facts, inputs.options, inputs.matrix)], arguments)
+
+
+def tell(plans: Iterable[Plan], arguments: CommandLine) -> int:
+    """Return the exit code of the worst of `plans`, and print its verdict where JSON is wanted."""
+    worst = max(plans, key=plan_exit_code)
+    if arguments.json:
+        console.print_json({"schema": 1, "verdict": worst.verdict})
+    return plan_exit_code(worst)

@@ -16,7 +16,7 @@ from ..command_line import locking
 from ..facts_files import read_machines
 from ..flags import CommandLine
 from ..options import plan_options_of
-from .plan import plan_exit_code
+from .check import tell
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -64,11 +64,11 @@ def print_fleet_plan(made: FleetPlan, arguments: CommandLine, language: Language
 
 
 def _check(arguments: CommandLine) -> int:
-    """Tell by the exit code alone how the worst of the machines and their environments is."""
+    """Tell by the exit code how the worst of the machines and their environments is."""
     options, matrix = plan_options_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)
     kinds = {id(machine.facts): machine.facts for machine in machines}.values()
-    return max(plan_exit_code(resolve_for_check(facts, options, matrix)) for facts in kinds)
+    return tell([resolve_for_check(facts, options, matrix) for facts in kinds], arguments)
 
 
 def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:
