@@ -186,7 +186,8 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
     """Return `line` with the module of its command; refuse what does not go together."""
     modes = [mode for mode in MODES if getattr(line, mode.replace("-", "_"))]
     locks = named == "lock" and modes == ["check"]
-    if len(modes) > 1 or (modes and named and not locks and modes != [named]):
+    plans = named == PLAN and modes == ["dry-run"]
+    if len(modes) > 1 or (modes and named and not (locks or plans) and modes != [named]):
         flags = [f"--{mode}" for mode in modes]
         raise Error("flags-clash", flags=", ".join([*filter(None, [named]), *flags]))
     command = named or (modes[0] if modes and modes != ["dry-run"] else PLAN)
@@ -233,12 +234,19 @@ def _check_plugin(line: CommandLine, command: str) -> None:
             raise Error("flags-clash", flags=f"--provider {RTX}, {clash}")
 
 
+def _given(line: CommandLine, *names: str) -> str:
+    """Return those of these flags that were given: `--report, --shape`."""
+    return ", ".join(f"--{name}" for name in names if getattr(line, name.replace("-", "_")))
+
+
 def _check_partners(line: CommandLine, command: str) -> None:
     """Refuse flags that need another one, or exclude one."""
     several = bool(line.machines)
     model = line.argument or line.bench
     if several and line.torch not in {None, "keep"}:
         raise Error("flags-clash", flags=f"--torch {line.torch}, several --facts")
+    measuring = _given(line, "report", "shape")
+    reading = _given(line, "all-platforms", "ort-index-url")
     lacking = (
         (command == "run" and line.output and not line.json, "--output", "--json"),
         (line.with_cpu and not several, "--with-cpu", "--facts FILE --facts FILE"),
@@ -248,15 +256,11 @@ def _check_partners(line: CommandLine, command: str) -> None:
             "--apply -r FILE",
         ),
         (
-            (line.report or line.shape) and not (model or line.rest),
-            "--report, --shape",
-            "verify MODEL.onnx, verify --bench",
+            measuring and not (model or line.rest),
+            measuring,
+            "run -- COMMAND" if command == RUN else "verify MODEL.onnx, verify --bench",
         ),
-        (
-            (line.all_platforms or line.ort_index_url) and not line.update,
-            "--all-platforms, --ort-index-url",
-            "matrix --update",
-        ),
+        (reading and not line.update, reading, "matrix --update"),
     )
     for refused, flag, partner in lacking:
         if refused:
@@ -271,8 +275,9 @@ def _check_partners(line: CommandLine, command: str) -> None:
     ):
         if getattr(line, flag) and getattr(line, clash):
             raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")
-    if line.from_text and (line.elsewhere or line.python or line.platform):
-        raise Error("flags-clash", flags="--from-text, --facts, --driver, --python, --platform")
+    described = _given(line, "facts", "driver", "python", "platform")
+    if line.from_text and described:
+        raise Error("flags-clash", flags=f"--from-text, {described}")
     if (line.driver is None) != (line.gpu is None):
         raise Error("driver-without-gpu")
     if line.driver is not None and line.facts:

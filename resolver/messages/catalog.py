@@ -45,16 +45,21 @@ class Texts(NamedTuple):
     """What `{command:undo}` in a text is: this program, with the `--python` that was given."""
 
     def error(self, error: Error) -> Message:
-        """Return the message of `error`; a value that is an error itself is written as its text."""
+        """Return the message of `error`; a value that is an error itself is written as its text.
+
+        The hint is that of its `problem`, where that is an error.
+        """
         row = self.table["errors"][error.code]
         values = {"command": self.command} | {
             name: self.error(value).text if isinstance(value, Error) else self._shown(name, value)
             for name, value in error.values.items()
         }
+        problem = error.values.get("problem")
+        inner = self.error(problem).hint if isinstance(problem, Error) else ""
         return Message(
             code=error.code,
             text=row["message"][self.language].format(**values),
-            hint=row["hint"][self.language].format(**values),
+            hint=inner or row["hint"][self.language].format(**values),
             exit_code=row["exit"],
         )
 

@@ -255,6 +255,17 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` goes with `--apply"),
         (["--apply", "--write"], "`--write` goes with `--apply"),
+        (["verify", "--shape", "x=1"], "`--shape` goes with `verify MODEL.onnx, verify --bench`"),
+        (["verify", "--report", "x"], "`--report` goes with `verify MODEL.onnx, verify --bench`"),
+        (["run", "--pid", "1", "--report", "x"], "`--report` goes with `run -- COMMAND`"),
+        (["--ort-index-url", "https://x"], "`--ort-index-url` goes with `matrix --update`"),
+        (["--all-platforms"], "`--all-platforms` goes with `matrix --update`"),
+        (["facts", "--from-text", "x", "--python", "y"], "--from-text, --python"),
+        (["facts", "--from-text", "x", "--facts", "y"], "--from-text, --facts"),
+        (["facts", "--from-text", "x", "--driver", "5", "--gpu", "8.0"], "--from-text, --driver"),
+        (["apply", "--dry-run"], "apply, --dry-run"),
+        (["plan", "--apply"], "plan, --apply"),
+        (["matrix", "foo"], "`foo` is not known here"),
         (["plan", "--pid", "1"], "`--pid` goes with `run`"),
         (["lock", "--keep"], "`--keep` goes with `plan, apply, check`"),
         (["lock", "--no-keep"], "`--no-keep` goes with `plan, apply, check`"),
@@ -263,6 +274,25 @@ def test_a_python_that_is_not_there(run: Run) -> None:
 )
 def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
     assert part in failed(run(*argv), 2)
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["matrix", "9.9.9"], "`ortgpu-fix matrix` lists those that it holds"),
+        (["run", "--pid", "abc"], "For example `--pid 4321`"),
+        (["matrix", "foo"], "See `ortgpu-fix --help`"),
+        (["-r", "none.txt"], "Name an existing file, or correct the line, and run again"),
+    ],
+)
+def test_a_mistake_has_its_own_hint(argv: list[str], hint: str, run: Run) -> None:
+    assert run(*argv).stderr.endswith(f"\n\nhint: {hint}\n")
+
+
+def test_the_plan_takes_the_flag_that_says_what_it_does(run: Run, tmp_path: Path) -> None:
+    facts = ("--facts", machine(tmp_path))
+
+    assert run("plan", "--dry-run", *facts).stdout == run("--dry-run", *facts).stdout != ""
 
 
 def test_an_error_as_json(run: Run) -> None:

@@ -11,6 +11,7 @@ from ...matrix.load import load_matrix, matrix_table
 from ...messages.catalog import Language, load_texts
 from ...report import matrix as report
 from ...report import supported
+from ...versions import numbers
 from .. import console
 from ..described import read_machine
 from ..flags import CommandLine
@@ -36,7 +37,10 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         document = report.release_json(known, rows, floors, version)
         sections = report.release_sections(known, rows, floors, version, texts)
         if document is None:
-            raise Error("usage", problem=Error("release-unknown", version=version))
+            unknown = Error("release-unknown", version=version)
+            if not numbers(version):
+                unknown = Error("argument-unknown", given=version)
+            raise Error("usage", problem=unknown)
     elif arguments.driver is not None and arguments.gpu is not None:
         read = read_machine(arguments.driver, arguments.gpu)
         gpus = tuple(gpu.compute_capability or "" for gpu in read.gpus)
