@@ -132,6 +132,7 @@ def test_who_interrupts_it_before_the_change_is_told_what_stays(
     done = run_here(*arguments(lacking, "--yes"), cwd=tmp_path, env=environment(tmp_path))
 
     assert done.returncode == 130
+    said = said.replace("-fix undo", f"-fix --python {lacking.venv.folder} undo")
     assert done.stderr == f"error: Interrupted; nothing was changed\n\nhint: {said}\n"
 
 
