@@ -78,9 +78,8 @@ def environments_of(image: Image) -> tuple[Environment, ...]:
     )
     sites: dict[_Place, list[str]] = {}
     folders = [path for path, _ in tree.folders() if path.endswith("-packages")]
-    folders = [path for path in folders if not _is_cached(tree, path)]
     for folder in sorted(folders, key=lambda path: (path == _DEBIAN, path)):
-        for place in _places(tree, folder):
+        for place in _places(tree, folder) if not _is_cached(tree, folder) else ():
             sites.setdefault(place, []).append(folder)
     added = [*_with_packages(tree, image.environment.get("PYTHONPATH", ""))]
     for first in _first_python(tree, image.environment.get("PATH", _PATH)) if added else ():

@@ -22,11 +22,11 @@ _STYLES = {"healthy": "bold green", "fixable": "bold", "impossible": "bold red"}
 
 
 def image_sections(
-    found: JudgedImage, path: str, verdict: str, commands: Sequence[str | None], texts: Texts
+    found: JudgedImage, path: str, verdict: str, mending: Sequence[Row], texts: Texts
 ) -> tuple[Section, ...]:
     """Return the answer for people.
 
-    `commands` mend each environment that needs it; None: no set serves all machines.
+    `mending` has the command for each environment that needs one, or why there is none.
     """
     sections = [section for one in found.environments for section in _environment(one, texts)]
     others = ", ".join(f"{one.path} ({one.facts.python.version})" for one in found.others)
@@ -53,11 +53,9 @@ def image_sections(
         ),
     ]
     rows = [Row(text=texts.label(f"image-{verdict}"), style=_STYLES[verdict])]
-    if told := [command for command in commands if command]:
-        rows.append(Row(text=texts.label("image-mend")))
-        rows += (Row(text=command, whole=True) for command in told)
-    if None in commands:
-        rows.append(Row(text=texts.label("image-apart")))
+    commands = [row for row in mending if row.whole]
+    rows += [Row(text=texts.label("image-mend")), *commands] if commands else []
+    rows += dict.fromkeys(row for row in mending if not row.whole)
     return (*(section for section in sections if section.rows), Section(rows=tuple(rows)))
 
 

@@ -451,7 +451,8 @@ def test_where_no_set_works_it_is_said_why(root: Path, kind: str) -> None:
 def mending(path: Path, *argv: str) -> list[str]:
     """Return the commands that are told, and what is told instead of one."""
     lines = shown(path, "--no-autoload", "--no-provide", *argv).stdout.splitlines()
-    return [line for line in lines if line.startswith(("ortgpu-fix ", "No one set"))]
+    starts = ("ortgpu-fix ", "No one set", "The command that")
+    return [line for line in lines if line.startswith(starts)]
 
 
 def test_the_command_has_what_its_apply_needs(root: Path) -> None:
@@ -492,9 +493,12 @@ def test_one_command_for_all_machines(root: Path, tmp_path: Path) -> None:
     older = ("--facts", host_file(tmp_path, "older", "8.0", driver={**OLD, "version": "535.86.10"}))
     assert " --driver 535.86.10 --gpu 8.0 " in mending(root, *old, *older)[0]
     ancient = ("--facts", host_file(tmp_path, "ancient", "8.0", driver=KEPLER))
-    for other in (unknown, nameless, ancient):
-        [line] = mending(root, *new, *other)
-        assert line.startswith(apart)
+    [line] = mending(root, *new, *ancient)
+    assert line.startswith(apart)
+    bare = ("--facts", host_file(tmp_path, "bare", platform=WINDOWS, gpus=None))
+    for flags in ((*new, *unknown), (*new, *nameless), (*new, *bare), bare):
+        [line] = mending(root, *flags)
+        assert "needs the driver's release and each GPU's compute capability: " in line
 
 
 def test_the_python_is_that_of_each_environment(root: Path) -> None:

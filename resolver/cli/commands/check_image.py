@@ -19,6 +19,7 @@ from ...matrix.load import add_torch, load_matrix
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
 from ...messages.catalog import Language, Texts, load_texts
+from ...messages.sections import Row
 from ...report.image import image_json, image_sections
 from ...resolve.options import PlanOptions
 from ...resolve.serving import plan_on_machine
@@ -63,13 +64,13 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         document = image_json(found, str(path), _VERDICTS[code], matrix, load_texts("en"))
         console.print_json(document)
         return code
-    commands = [
-        _mending(one, machines, arguments, options, matrix)
+    texts = load_texts(language)
+    mending = [
+        _mending(one, machines, arguments, options, matrix, texts=texts)
         for one in found.environments
         if machines and any(plan.verdict == "fixable" for _, plan in one.plans)
     ]
-    texts = load_texts(language)
-    console.print_sections(image_sections(found, str(path), _VERDICTS[code], commands, texts))
+    console.print_sections(image_sections(found, str(path), _VERDICTS[code], mending, texts))
     return code
 
 
@@ -79,8 +80,10 @@ def _mending(
     arguments: CommandLine,
     options: PlanOptions,
     matrix: Matrix,
-) -> str | None:
-    """Return the command that mends an environment; None where no set serves all machines.
+    *,
+    texts: Texts,
+) -> Row:
+    """Return the command that mends an environment, or why there is none.
 
     An apply takes one machine, and no facts of another system: of several, those on which nothing
     works left out, it gets the oldest driver and all GPUs.
@@ -96,11 +99,12 @@ def _mending(
         try:
             [(_, machine)] = _machines(line)
         except Error:  # one of them is not known
-            return None
+            return Row(text=texts.label("image-machine-unknown"))
         plan = plan_on_machine(one.environment.facts, machine, options, matrix)
     if plan.verdict != "fixable":
-        return None
-    return command_line(allowing(line, plan), "--apply", "--yes", system="linux")
+        return Row(text=texts.label("image-apart"))
+    text = command_line(allowing(line, plan), "--apply", "--yes", system="linux")
+    return Row(text=text, whole=True)
 
 
 def _write_page(file: str, found: JudgedImage, path: Path, verdict: str, texts: Texts) -> None:
