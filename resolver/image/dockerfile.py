@@ -13,9 +13,14 @@ from typing import NamedTuple
 
 _ESCAPE = re.compile(r"\s*#\s*escape\s*=\s*`", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-([^}]*))?\})")
-_HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
+_HERE_DOCUMENT = re.compile(
+    r"(?P<run>(?:^|[;&|]\s*)(?:--\S+\s+)*(?:(?:[^\s;&|]*/)?(?:ba|da|z|a)?sh(?:\s+-\S+)*\s+)?)?"
+    r"<<-?\s*(['\"]?)(?P<end>\w+)\2"
+)
+"""It is run where a shell reads it, or no command."""
 _FROM = re.compile(r"(?:--platform=(\S+)\s+|--\S+\s+)*(\S+)(?:\s+as\s+(\S+))?", re.IGNORECASE)
 _COPIED = re.compile(r"--from=(\S+)")
+_OF_CUDA = re.compile(r"(?:/|lib)cu(?:da|dnn|blas)")
 
 
 class Instruction(NamedTuple):
@@ -77,6 +82,18 @@ def taken_from(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return tuple(stage for stage in stages if id(stage) in wanted)
 
 
+def copied_from_elsewhere(stages: Sequence[Stage]) -> Iterator[tuple[int, str]]:
+    """Yield the COPYs that bring what no instruction names: from another image, or CUDA."""
+    own = {name for number, stage in enumerate(stages) for name in (stage.name, str(number))}
+    for row in (row for stage in taken_from(stages) for row in stage.instructions):
+        source = _COPIED.search(row.text) if row.word == "COPY" else None
+        words = row.text.split()
+        if not source or "/bin/" in f"{words[-1]}/":
+            continue
+        if source[1].lower() not in own or _OF_CUDA.search(row.text):
+            yield row.line, " ".join(["COPY", *words])
+
+
 def _sources(stage: Stage) -> set[str]:
     copied = {
         name.lower()
@@ -121,9 +138,10 @@ def _instructions(text: str) -> Iterator[Instruction]:
             going_on = (blank and at > start) or (not blank and line.endswith(escape))
             at += 1
         word, _, said = " \n".join(parts).partition(" ")
-        for _, end in _HERE_DOCUMENT.findall(said):
-            while at < len(lines) and lines[at].strip() != end:
-                line = lines[at].strip()
+        for match in [*_HERE_DOCUMENT.finditer(said)]:
+            said += " ;"
+            while at < len(lines) and lines[at].strip() != match["end"]:
+                line = "" if match["run"] is None else lines[at].strip()
                 said += f" \n{line.removesuffix(escape)}"
                 said += "" if line.endswith(escape) else " ;"
                 at += 1

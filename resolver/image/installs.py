@@ -16,16 +16,25 @@ from ..versions import requirement
 from .dockerfile import Instruction
 
 _PROGRAM = re.compile(
-    r"(?:[^-]\S*/|/)?(?:(pip)3?(?:\.\d+)?|(uv|poetry|pdm|pixi|pipenv|conda|mamba|micromamba"
-    r"|apt|apt-get|dnf|microdnf|yum|apk))"
+    r"(?:[^-]\S*/|/)?(?:(pip)3?(?:\.\d+)?|(uv|poetry|pdm|pixi|pipenv|rye|conda|mamba|micromamba"
+    r"|apt|apt-get|dnf|microdnf|tdnf|yum|zypper|apk))"
 )
 _OTHER = re.compile(
     r"uv (?:sync|add)|poetry (?:install|add)|pdm (?:install|sync|add)|pixi install"
-    r"|pipenv (?:install|sync)|(?:conda|mamba|micromamba) (?:install|create|env)"
+    r"|pipenv (?:install|sync)|rye (?:sync|add)|(?:conda|mamba|micromamba) (?:install|create|env)"
 )
-_SYSTEM = re.compile(r"(?:apt|apt-get|dnf|microdnf|yum) install|apk add")
-_CUDA = re.compile(r"(?:lib)?cu(?:dnn|blas)|cuda-")
-_LIST = re.compile(r"(?:-r|--requirements?)(?:=|$)")
+_SYSTEM = re.compile(r"(?:apt|apt-get|dnf|microdnf|tdnf|yum|zypper) (?:install|in)|apk add")
+_CUDA = re.compile(r"(?:nvidia-)?(?:lib)?cu(?:da|dnn|blas)|\S*\.(?:deb|rpm)$")
+_UNREAD = re.compile(
+    r"(?:(?:\|\||&&|then|else|do|sudo|\w+=\S*) )*(?:(?:\S*/)?"
+    r"(?:(?:ba|da|z|a)?sh (?:-\S+ )*[^-\s]|pip-sync |dpkg (?:-i|--install) |rpm -\w*[iU])"
+    r"|\S+\.(?:sh|run)(?: |$)|.*cu(?:da|dnn|blas)[^\s/]{0,99}\.(?:deb|rpm|run|tar|tgz|txz|zip)\b)"
+)
+"""What installs that which no word tells: a script, a file of CUDA's."""
+_PLACE = re.compile(r"(?<!\S)(\S+?)/bin/(?:pip|python)[\d.]*(?: |$)")
+_BEFORE_LETTER = re.compile(r"\A-[UIqvn]+(?=[a-zA-Z])")
+_ANEW = re.compile(r"-I|--(?:ignore-installed|force-reinstall|reinstall)")
+_LIST = re.compile(r"(-r|--group(?==|$))=?|--requirements?(?:-from-script)?(?:=|$)")
 _INDEX = re.compile(r"(?:-i|--(?:extra-|default-)?index(?:-url)?)(?:=|$)")
 _LIKE_PYPI = re.compile(
     r"\$|(?!.*(?:onnxruntime|/ort-|jetson)).*(?:pypi|download\.pytorch)", re.IGNORECASE
@@ -34,21 +43,36 @@ _LIKE_PYPI = re.compile(
 https://onnxruntime.ai/docs/install/."""
 _TAKES_VALUE = frozenset(
     {
-        *("-c", "--constraint", "-f", "--find-links", "-o", "--project", "--directory"),
-        *("-t", "--target", "--prefix", "--root", "--python", "-p", "--python-version"),
-        *("--platform", "--no-binary", "--only-binary", "--timeout", "--retries"),
-        *("--trusted-host", "--cache-dir", "--root-user-action", "--torch-backend"),
-        *("--progress-bar", "--python-platform", "--link-mode", "--no-build-isolation-package"),
+        *("-b", "-C", "-c", "-f", "-o", "-P", "-p", "-t", "--abi", "--all-releases"),
+        *("--allow-insecure-host", "--build-constraint", "--build-constraints", "--cache-dir"),
+        *("--cert", "--client-cert", "--color", "--config-file", "--config-setting"),
+        *("--config-settings", "--config-settings-package", "--constraint", "--constraints"),
+        *("--default-timeout", "--directory", "--exclude-newer", "--exclude-newer-package"),
+        *("--excludes", "--exists-action", "--extra", "--find-links", "--fork-strategy"),
+        *("--global-option", "--implementation", "--index-strategy", "--install-option"),
+        *("--keyring-provider", "--link-mode", "--log", "--log-file", "--no-binary"),
+        *("--no-build-isolation-package", "--no-build-package", "--no-editable-package"),
+        *("--no-sources-package", "--only-binary", "--only-final", "--output-format"),
+        *("--overrides", "--override", "--platform", "--prefix", "--prerelease"),
+        *("--prerelease-package", "--progress-bar", "--project", "--proxy", "--python"),
+        *("--python-platform", "--python-version", "--refresh-package", "--reinstall-package"),
+        *("--report", "--resolution", "--resume-retries", "--retries", "--root"),
+        *("--root-user-action", "--source-dir", "--src", "--target", "--timeout"),
+        *("--torch-backend", "--trusted-host", "--upgrade-group", "--upgrade-package"),
+        *("--upgrade-strategy", "--uploaded-prior-to", "--use-deprecated", "--use-feature"),
     }
 )
+"""Of pip and uv, as their `install --help` has them, and older ones."""
 _SHELL = re.compile(r"(?:\S*/)?(?:(?:ba|da|z|a)?sh|su)")
 _SCRIPT = re.compile(r"-[a-z]*c")
 _FLAGS = re.compile(r"\A(?:--\S+\s+)+")
+_WORD = r"""(?:\$\([^()'"]*\)|'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;|&()'"\\<>])+"""
 _TOKEN = re.compile(
-    r"""\s+|(?P<comment>\#[^\n]*)|(?P<separator>[;|&()]+)"""
-    r"""|(?P<word>(?:\$\([^()'"]*\)|'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s;|&()'"\\])+)|(?P<rest>.+)""",
+    rf"\s+|(?P<comment>\#[^\n]*)|(?:\d*|&)[<>]+[&|]?\s*(?:{_WORD})?|(?P<separator>[;|&()]+)"
+    rf"|(?P<word>{_WORD})|(?P<rest>.+)",
     re.DOTALL,
 )
+"""A redirection has no name: it is left out."""
 _Command = list[tuple[int, str]]
 """The words, with their lines."""
 
@@ -62,6 +86,8 @@ class PipInstall(NamedTuple):
     """On a condition of the shell."""
     foreign: bool = False
     """From an index that has builds of its own."""
+    place: str = ""
+    """The folder of the environment; empty: the command names none."""
     gutted: int | None = None
     """The line that removed the other build, and with it the files that both share."""
 
@@ -88,12 +114,13 @@ def installs_of(instructions: Iterable[Instruction]) -> Installs:
             line, first = command[0]
             condition = command if first in {"if", "case"} else condition
             condition = [] if first in {"fi", "esac"} else condition
-            on = condition or (command if first == "||" else [])
+            on = condition or (command if first in {"||", "&&"} else [])
             for said, given in _actions(command):
                 if said == "pip uninstall":
                     _remove(given, packages, sure=not on)
                 elif said in {"pip install", "pip sync"}:
-                    _add(given, packages, elsewhere, files=said == "pip sync", depends=bool(on))
+                    files, place = said == "pip sync", _place(command)
+                    _add(given, packages, elsewhere, files=files, depends=bool(on), place=place)
                 elif _OTHER.fullmatch(said):
                     elsewhere.append((line, said))
                 elif _SYSTEM.fullmatch(said) and (cuda := [*filter(_CUDA.match, _words(given))]):
@@ -111,6 +138,8 @@ def _words(command: _Command) -> list[str]:
 def _actions(command: _Command) -> Iterator[tuple[str, _Command]]:
     """Yield each program with its action, `uv sync`, and the words after that."""
     for at, (_, word) in enumerate(command):
+        if word in {"echo", "printf"}:
+            return
         if match := _PROGRAM.fullmatch(word):
             begin = at + 1
             while begin < len(command) and command[begin][1].startswith(("-", "$")):
@@ -119,11 +148,16 @@ def _actions(command: _Command) -> Iterator[tuple[str, _Command]]:
                 yield f"{match[1] or match[2]} {action}", command[begin + 1 :]
 
 
+def _place(command: _Command) -> str:
+    match = _PLACE.search(" ".join(_words(command)))
+    return match[1] if match else ""
+
+
 def _remove(words: _Command, packages: dict[str, PipInstall], *, sure: bool) -> None:
     for line, word in words:
         name = canonicalize_name(word)
         gone, gpu = packages.pop(name, None), packages.get(GPU_BUILD)
-        if gone and gpu and name == CPU_BUILD and sure:
+        if gone and gpu and name == CPU_BUILD and gone.place == gpu.place and sure:
             packages[GPU_BUILD] = gpu._replace(gutted=line)
 
 
@@ -134,16 +168,21 @@ def _add(
     *,
     files: bool,
     depends: bool,
+    place: str,
 ) -> None:
     rows = [*_given(words, files=files)]
     others = [(line, given) for line, given in rows if isinstance(given, str)]
     foreign = any(said.startswith("--index-url") for _, said in others)
     elsewhere += others
+    anew = any(_ANEW.match(word) for word in _words(words))
     for line, given in rows:
         if isinstance(given, Requirement):
             name = canonicalize_name(given.name)
-            packages.pop(name, None)
-            packages[name] = PipInstall(line, given, depends, foreign)
+            new = PipInstall(line, given, depends, foreign, place)
+            old = packages.pop(name, new)
+            if old.wanted.specifier == given.specifier and old.place == place and not anew:
+                new = new._replace(gutted=old.gutted)  # pip has nothing to do
+            packages[name] = new
 
 
 def _given(words: _Command, *, files: bool) -> Iterator[tuple[int, str | Requirement]]:
@@ -152,10 +191,11 @@ def _given(words: _Command, *, files: bool) -> Iterator[tuple[int, str | Require
     `files`: all that is given is the name of a file.
     """
     waiting = iter(words)
-    for line, word in waiting:
+    for line, said in waiting:
+        word = _BEFORE_LETTER.sub("-", said)
         if match := _LIST.match(word):
             named = word[match.end() :] or next(waiting, (line, ""))[1]
-            yield line, f"-r {named}"
+            yield line, f"{match[1] or '-r'} {named}"
         elif match := _INDEX.match(word):
             named = word[match.end() :] or next(waiting, (line, ""))[1]
             if not _LIKE_PYPI.match(named):
@@ -189,6 +229,8 @@ def _inside(command: _Command) -> Iterator[_Command | tuple[int, str]]:
     if options:
         line, script = command[options[0] + 1]
         yield from _shell(script, line)
+    elif _UNREAD.match(text := " ".join(_words(command))):
+        yield command[0][0], text
     elif command:
         yield command
 
@@ -202,6 +244,7 @@ def _shell(text: str, line: int) -> Iterator[_Command | tuple[int, str]]:
             yield line, token[0].partition("\n")[0]
         elif token["comment"] or token["separator"]:
             yield from _inside(command)
-            command = [(line, "||")] if token[0] == "||" else []
+            tested = token[0] == "&&" and command and command[0][1] in {"[", "[[", "test", "&&"}
+            command = [(line, token[0])] if tested or token[0] == "||" else []
         line += token[0].count("\n")
     yield from _inside(command)

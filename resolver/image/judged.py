@@ -25,7 +25,12 @@ https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-
 
 
 def has_compute(capabilities: str) -> bool:
-    """Return whether the value of that variable gives a container the CUDA driver."""
+    """Return whether the value of that variable gives a container the CUDA driver.
+
+    An empty one does, and one of which a variable is a part may.
+    """
+    if not capabilities or "$" in capabilities:
+        return True
     return bool({"compute", "all"} & {*capabilities.replace(" ", "").split(",")})
 
 
@@ -109,8 +114,8 @@ def _findings(
 ) -> Iterator[Finding]:
     if not judged:
         yield finding("image-without-onnxruntime", "error")
-    capabilities = image.environment.get(CAPABILITIES)
-    if capabilities and not has_compute(capabilities):
+    capabilities = image.environment.get(CAPABILITIES, "")
+    if not has_compute(capabilities):
         yield finding("image-without-compute", "error", value=capabilities)
     for row in held:
         if not row.used:

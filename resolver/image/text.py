@@ -25,7 +25,14 @@ from ..resolve.situation import situation
 from ..versions import allows, major, newest_first
 from .base_image import NVIDIA, WITHOUT_CUDA, platform_on, python_on
 from .compose import Service
-from .dockerfile import Instruction, Stage, assigned, based_on, taken_from
+from .dockerfile import (
+    Instruction,
+    Stage,
+    assigned,
+    based_on,
+    copied_from_elsewhere,
+    taken_from,
+)
 from .installs import Installs, PipInstall, installs_of
 from .judged import CAPABILITIES, has_compute
 
@@ -74,7 +81,8 @@ def judge_dockerfile(
     """
     kept = taken_from(stages)
     installs = installs_of(row for stage in kept for row in stage.instructions)
-    gpu, elsewhere = installs.packages.get(GPU_BUILD), installs.elsewhere
+    elsewhere = (*installs.elsewhere, *copied_from_elsewhere(stages))
+    installs, gpu = installs._replace(elsewhere=elsewhere), installs.packages.get(GPU_BUILD)
     build = None
     if gpu:
         chain = based_on([stage for stage in stages if stage.line < gpu.line])
@@ -144,6 +152,7 @@ def _of_builds(
 ) -> Iterator[TextFinding]:
     gpu, cpu = installs.packages.get(GPU_BUILD), installs.packages.get(CPU_BUILD)
     unsure = any(row and row.depends for row in (gpu, cpu))
+    unsure |= bool(gpu and cpu and gpu.place != cpu.place)
     if gpu and cpu and not unsure:
         row = finding("text-both-builds", "error", gpu=str(gpu.line), cpu=str(cpu.line))
         yield TextFinding(max(gpu.line, cpu.line), row)
@@ -224,6 +233,5 @@ def judge_compose(services: Sequence[Service]) -> JudgedText:
     ]
     for row in services:
         value = row.environment.get(CAPABILITIES, "")
-        if value and "$" not in value:
-            told += _of_capabilities(row.lines.get(CAPABILITIES, row.line), value)
+        told += _of_capabilities(row.lines.get(CAPABILITIES, row.line), value)
     return JudgedText(told=tuple(sorted(told, key=lambda each: each.line)))

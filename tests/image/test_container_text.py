@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from ortgpu_fix.image.installs import installs_of
 
 PIP = "RUN pip install --no-cache-dir"
 PLAIN = "FROM python:3.12-slim\n"
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 RUNTIME = "nvidia/cuda:12.8.1-cudnn-runtime-ubuntu22.04"
 
 
@@ -95,6 +98,21 @@ def from_image(document: dict[str, Any]) -> list[tuple[int, str]]:
             [],
         ),
         (f"{PLAIN}ENV NVIDIA_DRIVER_CAPABILITIES='all\n", []),
+        (f"{PLAIN}ENV NVIDIA_DRIVER_CAPABILITIES=\n", []),
+        (f"{PLAIN}ENV {CAPABILITIES}=${{{CAPABILITIES}:+${CAPABILITIES},}}graphics\n", []),
+        (f"{PLAIN}ENV {CAPABILITIES}=${CAPABILITIES},video\n", []),
+        (f"{PLAIN}RUN cat <<E > /hint\npip install onnxruntime\nE\n{PIP} numpy\n", []),
+        (
+            f"{PLAIN}RUN /usr/bin/python3 <<E\nimport pip\nE\n{PIP} onnxruntime\n",
+            [(5, "text-cpu-build", "error")],
+        ),
+        (
+            (
+                f"{PLAIN}RUN /a/bin/pip3 install onnxruntime-gpu[cuda]==1.26.0\n"
+                "RUN uv pip install --python /a/bin/python3.12 onnxruntime\n"
+            ),
+            [(3, "text-both-builds", "error")],
+        ),
         (
             (
                 f"FROM {RUNTIME}\n{PIP} onnxruntime==1.22.0 onnxruntime-gpu==1.22.0 && \\\n"
@@ -211,6 +229,20 @@ RUN conda install -y onnxruntime && uv pip sync lock.txt
         "pip install -i https://pypi.tuna.tsinghua.edu.cn/simple {}",
         "pip install --extra-index-url=https://download.pytorch.org/whl/cu126 {}",
         "pip install --index-url $MIRROR {}",
+        "pip install {} > /dev/null",
+        "pip install {} 2>&1 | tee /log",
+        "pip install {}>>/log 2>/dev/null || true",
+        "pip install {} &> '/a log'",
+        "pip install </dev/null {} >|x 2>&-",
+        "pip install -qU {}",
+        "bash -e <<EOF\npip install {}\nEOF",
+        "true; /bin/sh <<'EOF'\npip install {}\nEOF",
+        "--mount=type=cache,target=/x <<-EOF\npip install {}\nEOF",
+        "pip uninstall a; [ -x a ]; pip install {}",
+        "[ a ] || true && pip install {}",
+        "pip install {}; echo pip install onnxruntime > /hint",
+        "printf pip install onnxruntime; pip install {}",
+        "chmod +x a.sh; pip install {}",
         "pip install {} || true",
         "if true; then true; fi; pip install {}",
         "case $A in b) true;; esac; pip install {}",
@@ -250,6 +282,37 @@ def test_how_pip_is_called(tmp_path: Path, command: str) -> None:
             "pip install --index=https://x/ort-cuda-13/pypi a",
             "--index-url https://x/ort-cuda-13/pypi",
         ),
+        ("apt-get install nvidia-cudnn curl", "apt-get install nvidia-cudnn"),
+        ("apt-get install cuda", "apt-get install cuda"),
+        ("apt-get install -y /tmp/a.deb", "apt-get install /tmp/a.deb"),
+        ("tdnf install -y cuda-cudart", "tdnf install cuda-cudart"),
+        ("zypper -n in cuda", "zypper in cuda"),
+        ("dpkg -i a.deb", "dpkg -i a.deb"),
+        ("sudo dpkg --install a.deb", "sudo dpkg --install a.deb"),
+        ("rpm -Uvh a.rpm", "rpm -Uvh a.rpm"),
+        ("sh cuda_12.6.run --silent > /log", "sh cuda_12.6.run --silent"),
+        ("A=1 /tmp/cuda.run", "A=1 /tmp/cuda.run"),
+        ("/bin/bash -e setup", "/bin/bash -e setup"),
+        ("tar -xf /tmp/cudnn-linux-9.tar.xz -C /", "tar -xf /tmp/cudnn-linux-9.tar.xz -C /"),
+        ("pip-sync a.txt", "pip-sync a.txt"),
+        ("rye sync", "rye sync"),
+        ("rye add a", "rye add"),
+        ("pip install -Ur a.txt", "-r a.txt"),
+        ("pip install -ra.txt", "-r a.txt"),
+        ("pip install --group a", "--group a"),
+        ("pip install --group=a", "--group a"),
+        ("uv pip install --requirements-from-script a.py", "-r a.py"),
+        ('[ -n "$A" ] && pip install a', "&& pip install a"),
+        ("test $A && b && pip install a", "&& pip install a"),
+        ("[[ $A ]] && pip install a", "&& pip install a"),
+        ("b && pip install a", None),
+        ("test $A; pip install a", None),
+        ("test $A && b; pip install a", None),
+        ("&& pip install a", None),
+        ("dpkg -l", None),
+        ("rpm --import a", None),
+        ("bash --version", None),
+        ("apk add bash curl", None),
         ("apt-get install -y curl", None),
         ("bash -c", None),
         ("conda run libcudnn", None),
@@ -285,6 +348,13 @@ def test_a_build_of_another_index_is_not_known(tmp_path: Path) -> None:
         "pip install onnxruntime-gpu==1.26.0 || pip install onnxruntime",
         "if [ $A ]; then pip install onnxruntime; else pip install -r gpu.txt; fi",
         "if [ $A ]; then pip install onnxruntime-gpu==1.26.0; fi; pip install onnxruntime",
+        '[ -n "$CPU" ] && pip install onnxruntime || true',
+        "/a/bin/pip install onnxruntime-gpu==1.26.0; /b/bin/python -m pip install onnxruntime",
+        "/a/bin/pip install onnxruntime-gpu==1.26.0; pip install onnxruntime",
+        (
+            "/a/bin/pip install onnxruntime; /b/bin/pip install onnxruntime-gpu==1.26.0;"
+            "/a/bin/pip uninstall -y onnxruntime"
+        ),
     ],
 )
 def test_a_build_that_the_shell_chooses_is_not_wrong(tmp_path: Path, command: str) -> None:
@@ -297,8 +367,12 @@ def test_files_that_went_with_the_other_build_serve_nobody(tmp_path: Path) -> No
     document = told(tmp_path, text, "--driver", "580.65.06", "--gpu", "8.0")
 
     assert (document["serves"], document["machines"], document["from_image"]) == (None, [], [])
-    again = told(tmp_path, f"{text}{PIP} --force-reinstall onnxruntime-gpu==1.22.0\n")
-    assert again["findings"] == []
+    same = found(told(tmp_path, f"{text}{PIP} -q onnxruntime-gpu==1.22.0\n"))
+    assert same == [(3, "folder-gutted", "error")]
+    for pip in ("pip install --force-reinstall", "pip install -I", "uv pip install --reinstall"):
+        assert found(told(tmp_path, f"{text}RUN {pip} onnxruntime-gpu==1.22.0\n")) == []
+    assert found(told(tmp_path, f"{text}RUN /a/bin/pip install onnxruntime-gpu==1.22.0\n")) == []
+    assert found(told(tmp_path, f"{text}{PIP} onnxruntime-gpu==1.26.0\n")) == []
 
 
 UBUNTU = "FROM nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04\nRUN apt-get install -y python3-pip\n"
@@ -395,7 +469,7 @@ def test_a_python_that_is_not_known_is_not_that_of_this_program(tmp_path: Path) 
 
 
 def test_the_newest_release_for_an_arm_machine(tmp_path: Path) -> None:
-    text = f"FROM --platform=linux/arm64 python:3.12\n{PIP} onnxruntime-gpu[cuda]<1.29.1\n"
+    text = f"FROM --platform=linux/arm64 python:3.12\n{PIP} 'onnxruntime-gpu[cuda]<1.29.1'\n"
 
     assert told(tmp_path, text)["serves"]["release"] == "1.29.0"
     [plain] = read_dockerfile("FROM --platform=linux/arm64 --x python:3.12 AS A\n")
@@ -453,12 +527,48 @@ def test_lines_that_go_on() -> None:
     assert stage.instructions[0].text.count("\n") == 3
     assert read_dockerfile("RUN a\n") == ()
     endless = read_dockerfile("FROM x\nRUN <<E\na \\\nb\n")[0].instructions
-    assert endless[0].text.split() == ["<<E", "a", "b", ";"]
+    assert endless[0].text.split() == ["<<E", ";", "a", "b", ";"]
+
+
+@pytest.mark.parametrize(
+    ("copy", "what"),
+    [
+        ("--from=nvidia/cuda:12.6.3-runtime  /usr/local/cuda /usr/local/cuda", True),
+        ("--from=gpu /usr/local/cuda-12 /x", True),
+        ("--from=GPU /usr/lib/libcudnn.so.9 /x", True),
+        ("--from=2 /a /b", True),
+        ("--from=gpu /usr/local/cuda/bin/nvcc /usr/bin/nvcc", False),
+        ("--from=ghcr.io/astral-sh/uv:0.5 /uv /uvx /bin", False),
+        ("--from=0 /a /b", False),
+        ("cuda /cuda", False),
+    ],
+)
+def test_what_is_copied_from_elsewhere(tmp_path: Path, copy: str, *, what: bool) -> None:
+    text = f"FROM nvidia/cuda:12.6.3 AS gpu\n{PLAIN}COPY {copy}\n{PIP} onnxruntime-gpu==1.26.0\n"
+    document = told(tmp_path, text)
+
+    assert from_image(document) == ([(3, f"COPY {' '.join(copy.split())}")] if what else [])
+    assert found(document) == ([] if what else [(4, "text-cuda-missing", "error")])
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv pip"])
+def test_the_options_that_take_a_value_are_those_of_the_tools(tool: str) -> None:
+    command = [sys.executable, "-m", *tool.split(), "install", "--help"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    named = re.findall(r"^ +(?:(-\w), )?(--[a-z-]+) <", said, re.MULTILINE)
+    old = ["--override", "--default-timeout", "--global-option", "--install-option", "--log-file"]
+    old += ["--no-build-package", "--source-dir", "-o"]
+    options = [option for row in named for option in row if option] + old
+    text = "".join(f"RUN {tool} install {option} a onnxruntime\n" for option in options)
+    [stage] = read_dockerfile(f"FROM x\n{text}")
+
+    assert {"-C", "--target"} < {*options}
+    for row in stage.instructions:
+        assert [*installs_of([row]).packages] == ["onnxruntime"], row.text
 
 
 GPU = "    gpus: all\n"
 DB = "services:\n  db:\n    image: postgres\n"
-CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 BUILT = [(4, "text-without-gpu", "warning")]
 APP = "services:\n  app:\n    image: me/app-cuda:1\n"
 
