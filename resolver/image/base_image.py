@@ -15,9 +15,11 @@ _NAMED = re.compile(r"(?:python|pip|-p)(?:[=: ]|\s+(?:install|pin)\s+)?(3\.\d+)"
 _UNNAMED = re.compile(r"conda|mamba|pyenv|Python-3|deadsnakes|python\$|\buv (?:venv|sync|run)\b")
 """What brings a Python of its own, whose release no word tells."""
 _OF_SYSTEM = (
+    (re.compile(r"ubuntu:?18\.04|bionic"), "3.6"),
     (re.compile(r"ubuntu:?20\.04|focal"), "3.8"),
     (re.compile(r"ubuntu:?22\.04|jammy"), "3.10"),
     (re.compile(r"ubuntu:?24\.04|noble"), "3.12"),
+    (re.compile(r"debian:?10|buster"), "3.7"),
     (re.compile(r"debian:?11|bullseye"), "3.9"),
     (re.compile(r"debian:?12|bookworm"), "3.11"),
     (re.compile(r"debian:?13|trixie"), "3.13"),
@@ -27,8 +29,11 @@ _OF_SYSTEM = (
 
 def platform_on(stage: Stage, usual: Platform) -> Platform:
     """Return the platform of a stage on a base image; `usual` where nothing tells another."""
-    if re.search("arm64|aarch64", f"{stage.platform} {stage.base}"):
+    machine = f"{stage.platform} {stage.base}"
+    if re.search("arm64|aarch64", machine):
         usual = usual._replace(machine="aarch64")
+    elif re.search("arm/v7|arm32v7", machine):
+        usual = usual._replace(machine="armv7l")
     return usual._replace(libc="musl 1") if "alpine" in stage.base else usual
 
 

@@ -5,13 +5,16 @@ Source: https://github.com/compose-spec/compose-spec/blob/main/deploy.md, and 05
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import Error, cause
 
-_SPEAKING = ("cuda", "nvidia", "gpu")
-"""In the name of an image or a variable: whoever writes them wants a GPU."""
+_SPEAKING = re.compile(r"(?!.*cpu).*(?<![a-z])(?<!no-)(?:cuda|nvidia|gpus?)(?![a-z])")
+"""In the name of an image: whoever writes it wants a GPU."""
+_NO_WISH = re.compile(r"(?:none|void)$|.*\$")
+"""In NVIDIA_VISIBLE_DEVICES: no GPU, and what a variable tells."""
 
 
 class Service(NamedTuple):
@@ -20,7 +23,7 @@ class Service(NamedTuple):
     line: int
     name: str
     gpu: bool | None
-    """It gets a GPU; None: what it extends is in another file."""
+    """It gets a GPU; None: what it extends is in another file, or a variable tells."""
     wants: bool
     """Its image or its variables say that it is for one."""
     built: bool
@@ -53,18 +56,12 @@ def read_compose(text: str, file: str) -> tuple[Service, ...]:
         rows = {key.value: (key.start_mark.line + 1, value) for key, value in named.value}
         services = {name: service or {} for name, service in document["services"].items()}
         return tuple(_service(name, services, *rows.get(name, (0, None))) for name in services)
-    except (
-        yaml.YAMLError,
-        AttributeError,
-        KeyError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:
-        said = str(error).partition("\n")[0]
-        raise Error(
-            "text-unreadable", file=file, cause=cause("text-no-compose", problem=said)
-        ) from error
+    except yaml.YAMLError as error:
+        why = cause("text-no-compose", problem=str(error).partition("\n")[0])
+        raise Error("text-unreadable", file=file, cause=why) from error
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        why = cause("text-without-services")
+        raise Error("text-unreadable", file=file, cause=why) from error
     finally:
         loader.dispose()
 
@@ -80,13 +77,16 @@ def _service(name: str, services: Mapping[str, Any], line: int, node: Any) -> Se
     for service in reversed(chain):
         environment |= _environment(service.get("environment") or {})
     images = [str(service["image"]).lower() for service in chain if service.get("image")]
-    gpu = any(asks for service in chain for asks in _gpus(service))
+    gpus = {_gets_gpu(service) for service in chain} | ({False} if whole else {None})
     return Service(
         line,
         str(name),
-        gpu or (False if whole else None),
-        any(word in image for image in images[:1] for word in _SPEAKING)
-        or any("NVIDIA" in key for key in environment),
+        True in gpus or (None if None in gpus else False),
+        not _NO_WISH.match(environment.get("NVIDIA_VISIBLE_DEVICES", ""))
+        and (
+            any(map(_SPEAKING.match, images[:1]))
+            or any("NVIDIA" in key and value for key, value in environment.items())
+        ),
         any(service.get("build") for service in chain),
         environment,
         dict(_lines(_value(node, "environment"))),
@@ -116,15 +116,13 @@ def _environment(rows: Any) -> dict[str, str]:  # noqa: ANN401 - a mapping or a 
     return {str(key): "" if value is None else str(value) for key, value in pairs}
 
 
-def _gpus(service: Mapping[str, Any]) -> Iterator[bool]:
-    """Yield whether each of the ways to a GPU is taken."""
-    yield bool(service.get("gpus"))
-    yield service.get("runtime") == "nvidia"
-    yield any("nvidia.com/gpu" in str(row) for row in service.get("devices") or ())
-    resources = ((service.get("deploy") or {}).get("resources") or {}).get("reservations") or {}
-    for row in resources.get("devices") or ():
-        yield row.get("driver") == "nvidia" or "gpu" in (row.get("capabilities") or ())
-        yield "nvidia.com/gpu" in str(row.get("device_ids"))
+def _gets_gpu(service: Mapping[str, Any]) -> bool | None:
+    """Tell whether a service takes one of the ways to a GPU; None: a variable tells."""
+    resources = ((service.get("deploy") or {}).get("resources") or {}).get("reservations")
+    asked = str([service.get("runtime"), service.get("devices"), resources]).lower()
+    if "$" in asked:
+        return None
+    return bool(service.get("gpus")) or "nvidia" in asked or "gpu" in asked
 
 
 def _value(node: Any, wanted: str) -> Any:  # noqa: ANN401 - nodes of PyYAML

@@ -423,11 +423,13 @@ def test_the_python_is_that_of_the_stage_that_installs(tmp_path: Path) -> None:
     ("base", "place"),
     [
         *(("ubuntu:20.04", "cp38"), ("ubuntu:noble", "cp312"), ("debian:bullseye-slim", "cp39")),
+        *(("ubuntu:18.04", "cp36m"), ("me/bionic", "cp36m")),
+        *(("debian:10-slim", "cp37m"), ("python3-buster", "cp37m")),
         *(("node:20-bookworm", "cp311"), ("debian:13", "cp313"), ("me/ubuntu22.04", "cp310")),
     ],
 )
 def test_the_python_of_a_system(tmp_path: Path, base: str, place: str) -> None:
-    old = {"cp38": "==1.31.0", "cp39": "==1.31.0", "cp310": "==1.31.0"}.get(place, "==1.12.0")
+    old = "==1.12.0" if place in {"cp36m", "cp311", "cp312", "cp313"} else "==1.31.0"
     text = f"FROM {base}\nRUN apt-get install -y python3\n{PIP} onnxruntime-gpu[cuda]{old}\n"
     [row] = told(tmp_path, text)["findings"]
 
@@ -441,6 +443,8 @@ def test_the_python_of_a_system(tmp_path: Path, base: str, place: str) -> None:
         ("python:3.12-alpine", "1.26.0", "musl", "musl 1"),
         ("--platform=linux/arm64 python:3.12", "1.26.0", "no-wheel-platform", "linux_aarch64"),
         ("arm64v8/python:3.12", "1.26.0", "no-wheel-platform", "linux_aarch64"),
+        ("--platform=linux/arm/v7 python:3.12", "1.31.1", "no-wheel-platform", "linux_armv7l"),
+        ("arm32v7/python:3.12", "1.26.0", "no-wheel-platform", "linux_armv7l"),
         ("--platform=linux/arm64 python:3.10", "1.31.1", "no-wheel-python", "cp310"),
     ],
 )
@@ -617,6 +621,44 @@ APP = "services:\n  app:\n    image: me/app-cuda:1\n"
             ),
             [(9, "image-without-compute", "error")],
         ),
+        (f"{APP}    runtime: ${{DOCKER_RUNTIME:-nvidia}}\n", []),
+        (f"{APP}    runtime: $R\n", []),
+        (f"{APP}    runtime: runc\n", [(2, "text-without-gpu", "error")]),
+        (f"{APP}    extends: a\n  a:\n    image: a\n    devices: [$D]\n", []),
+        (f"{APP}    extends: a\n{GPU}  a:\n    devices: [$D]\n", []),
+        (f"{APP}    devices: [/dev/nvidia0, /dev/nvidiactl]\n", []),
+        (f"{APP}    devices: [/dev/snd]\n", [(2, "text-without-gpu", "error")]),
+        (
+            (
+                f"{APP}    deploy: {{resources: {{reservations: {{generic_resources: "
+                "[{discrete_resource_spec: {kind: NVIDIA-GPU, value: 1}}]}}}\n"
+            ),
+            [],
+        ),
+        (
+            f"{APP}    deploy: {{resources: {{limits: {{cpus: $C}}}}}}\n",
+            [(2, "text-without-gpu", "error")],
+        ),
+        (f"{APP}    environment: {{NVIDIA_VISIBLE_DEVICES: none}}\n", []),
+        (f"{APP}    environment: [NVIDIA_VISIBLE_DEVICES=void]\n", []),
+        (f"{APP}    environment: [NVIDIA_VISIBLE_DEVICES=$G]\n", []),
+        (
+            f"{APP}    environment: [NVIDIA_VISIBLE_DEVICES=]\n",
+            [(2, "text-without-gpu", "error")],
+        ),
+        (f"{DB}    environment: {{NVIDIA_VISIBLE_DEVICES: }}\n", []),
+        (
+            f"{DB}    environment: {{NVIDIA_VISIBLE_DEVICES: all}}\n",
+            [(2, "text-without-gpu", "error")],
+        ),
+        *(
+            (f"services:\n  a:\n    image: {image}\n", [])
+            for image in ("app:cpu-no-gpu", "app:no-gpu", "gpustat-exporter", "gpu-or-cpu", "ngpu")
+        ),
+        *(
+            (f"services:\n  a:\n    image: {image}\n", [(2, "text-without-gpu", "error")])
+            for image in ("app:gpu", "me/gpus:1", "a:CUDA12", "nvidia/a", "a_gpu_b")
+        ),
         (f"{APP}    ports: !reset []\n    gpus: !override all\n", []),
         (f"{APP}    devices: !override [nvidia.com/gpu=all]\n", []),
         (f"{APP}    gpus: !reset all\n", [(2, "text-without-gpu", "error")]),
@@ -656,14 +698,21 @@ def test_what_a_compose_file_tells(
 
 
 @pytest.mark.parametrize(
-    "text", ["a: [", "- x\n", "services: 3\n", "services: {a: 3}\n", "", "[" * 9999]
+    ("text", "why"),
+    [
+        ("a: [", "it is no compose file (while parsing a flow node)"),
+        *(
+            (text, "it has no `services` that can be read")
+            for text in ("- x\n", "services: 3\n", "services: {a: 3}\n", "", "a: 3", "[" * 9999)
+        ),
+    ],
 )
-def test_what_is_no_compose_file(tmp_path: Path, text: str) -> None:
+def test_what_is_no_compose_file(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "compose.yml").write_text(text)
     done = run_here("check-image", "compose.yml", cwd=tmp_path, env={"LANG": "C.UTF-8"})
 
     assert done.returncode == 7
-    assert "compose.yml cannot be read: it is no compose file (" in done.stderr
+    assert f"compose.yml cannot be read: {why}" in done.stderr
 
 
 def test_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
