@@ -293,6 +293,8 @@ def test_how_pip_is_called(tmp_path: Path, command: str) -> None:
         ("sh cuda_12.6.run --silent > /log", "sh cuda_12.6.run --silent"),
         ("A=1 /tmp/cuda.run", "A=1 /tmp/cuda.run"),
         ("/bin/bash -e setup", "/bin/bash -e setup"),
+        ("sh \\\n  a.sh", "sh a.sh"),
+        ("test $A; if b; then pip install c; fi", "if b"),
         ("tar -xf /tmp/cudnn-linux-9.tar.xz -C /", "tar -xf /tmp/cudnn-linux-9.tar.xz -C /"),
         ("pip-sync a.txt", "pip-sync a.txt"),
         ("rye sync", "rye sync"),
@@ -543,16 +545,16 @@ def test_lines_that_go_on() -> None:
         ("--from=2 /a /b", True),
         ("--from=gpu /usr/local/cuda/bin/nvcc /usr/bin/nvcc", False),
         ("--from=ghcr.io/astral-sh/uv:0.5 /uv /uvx /bin", False),
-        ("--from=0 /a /b", False),
+        *(("--from=0 /a /b", False), ("--from=gpu /a /b", False), ("--from=GPU /a /b", False)),
         ("cuda /cuda", False),
     ],
 )
 def test_what_is_copied_from_elsewhere(tmp_path: Path, copy: str, *, what: bool) -> None:
-    text = f"FROM nvidia/cuda:12.6.3 AS gpu\n{PLAIN}COPY {copy}\n{PIP} onnxruntime-gpu==1.26.0\n"
-    document = told(tmp_path, text)
+    text = f"FROM nvidia/cuda:12.6.3 AS gpu\n{PLAIN}RUN a --from=b c\nCOPY {copy}\n"
+    document = told(tmp_path, f"{text}{PIP} onnxruntime-gpu==1.26.0\n")
 
-    assert from_image(document) == ([(3, f"COPY {' '.join(copy.split())}")] if what else [])
-    assert found(document) == ([] if what else [(4, "text-cuda-missing", "error")])
+    assert from_image(document) == ([(4, f"COPY {' '.join(copy.split())}")] if what else [])
+    assert found(document) == ([] if what else [(5, "text-cuda-missing", "error")])
 
 
 @pytest.mark.parametrize("tool", ["pip", "uv pip"])
@@ -647,6 +649,7 @@ APP = "services:\n  app:\n    image: me/app-cuda:1\n"
             [(2, "text-without-gpu", "error")],
         ),
         (f"{DB}    environment: {{NVIDIA_VISIBLE_DEVICES: }}\n", []),
+        (f"{DB}    environment: {{A: 1}}\n", []),
         (
             f"{DB}    environment: {{NVIDIA_VISIBLE_DEVICES: all}}\n",
             [(2, "text-without-gpu", "error")],
@@ -703,7 +706,11 @@ def test_what_a_compose_file_tells(
         ("a: [", "it is no compose file (while parsing a flow node)"),
         *(
             (text, "it has no `services` that can be read")
-            for text in ("- x\n", "services: 3\n", "services: {a: 3}\n", "", "a: 3", "[" * 9999)
+            for text in (
+                *("- x\n", "services: 3\n", "services: {a: 3}\n", "", "a: 3", "[" * 9999),
+                *("!!binary services: {}", "services: {a: {environment: 3}}"),
+                "services: {}\na: 2020-99-99",
+            )
         ),
     ],
 )
