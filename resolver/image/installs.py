@@ -28,7 +28,7 @@ _CUDA = re.compile(r"(?:nvidia-)?(?:lib)?cu(?:da|dnn|blas)|\S*\.(?:deb|rpm)$")
 _UNREAD = re.compile(
     r"(?:(?:\|\||&&|then|else|do|sudo|\w+=\S*) )*(?:(?:\S*/)?"
     r"(?:(?:ba|da|z|a)?sh (?:-\S+ )*[^-\s]|pip-sync |dpkg (?:-i|--install) |rpm -\w*[iU])"
-    r"|\S+\.(?:sh|run)(?: |$)|.*cu(?:da|dnn|blas)[^\s/]{0,99}\.(?:deb|rpm|run|tar|tgz|txz|zip)\b)"
+    r"|\S+\.(?:sh|run)(?: |$))|.*cu(?:da|dnn|blas)[^\s/]{0,50}\.(?:deb|rpm|run|tar|tgz|txz|zip)\b"
 )
 """What installs that which no word tells: a script, a file of CUDA's."""
 _PLACE = re.compile(r"(?<!\S)(\S+?)/bin/(?:pip|python)[\d.]*(?: |$)")
