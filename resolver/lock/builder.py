@@ -23,10 +23,10 @@ from ..index.wheel_choice import WheelTarget
 from ..matrix.model import Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..messages.shells import PastedCommand
-from ..plan.wheels import PYPI, Pinned, Wheel
+from ..plan.wheels import PYPI, Pinned, Wheel, oldest_python
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
-from ..versions import allows
+from ..versions import allows, numbers
 from .model import Lock, LockTarget
 
 
@@ -54,16 +54,24 @@ class LockBuilder:
         and `pin_from_index`.
         """
         platforms = {target.platform for target in group.targets}
+        builds = [
+            build
+            for build in self.matrix.builds
+            if build.version == group.version and build.platform in platforms
+        ]
+        targets = tuple(self._target(target) for target in group.targets)
+        pythons = sorted((target.where.python_version for target in targets), key=numbers)
         return Lock(
             distribution=group.distribution,
             version=group.version,
             cuda=group.cuda,
-            preload_dlls=all(
-                build.preload_dlls
-                for build in self.matrix.builds
-                if build.version == group.version and build.platform in platforms
+            python=oldest_python(
+                builds,
+                [wheel for target in group.targets for wheel in target.plan.selection],
+                pythons[0],
             ),
-            targets=tuple(self._target(target) for target in group.targets),
+            preload_dlls=all(build.preload_dlls for build in builds),
+            targets=targets,
             commands=self.commands,
             matrix_date=self.matrix.date,
             matrix_digest=self.matrix.digest,

@@ -60,6 +60,8 @@ class Lock:
     version: str
     cuda: str | None
     """The CUDA major; None without a GPU."""
+    python: str
+    """The oldest Python that its wheels fit: `3.11`."""
     preload_dlls: bool
     """The release has `preload_dlls()`, which an application can call to load the libraries."""
     targets: tuple[LockTarget, ...]

@@ -1,16 +1,18 @@
 """The wheels of a plan, and where they come from."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from ..matrix.model import DEFAULT_INDEX, AddedRows, BuildWheel, Release
+from ..facts.model import GPU_BUILD
+from ..matrix.model import DEFAULT_INDEX, AddedRows, Build, BuildWheel, Release
 from ..matrix.torch import PypiWheel
 
 PYPI = DEFAULT_INDEX
 """The `index_url` of a wheel of the user's default index."""
 HERE = "here"
 """The `index_url` of a wheel that this program makes."""
+_MINOR = re.compile(r"cp3(\d+)")
 
 
 class Wheel(NamedTuple):
@@ -30,10 +32,28 @@ class Wheel(NamedTuple):
     sha256: str
     """Empty: not known."""
 
+    @property
+    def every_python(self) -> bool:
+        """Tell whether it fits every Python 3; False where its file is not known."""
+        return "-py3-" in self.file
+
 
 def short_name(name: str) -> str:
     """Return `cublas` for `nvidia-cublas-cu12`: a wheel of NVIDIA's without what all have."""
     return re.sub(r"^nvidia-(.+?)(-cu\d+)?$", r"\1", name)
+
+
+def oldest_python(builds: Iterable[Build], wheels: Collection[Wheel], python: str) -> str:
+    """Return the oldest Python that `wheels` fit, as `3.11`; `builds` are those of onnxruntime-gpu.
+
+    It is `python`, the one that they were chosen for, where any other of them fits one Python.
+    """
+    alone = any(not row.every_python for row in wheels if row.name != GPU_BUILD)
+    oldest = [
+        min((int(minor) for row in build.wheels for minor in _MINOR.findall(row.python)), default=0)
+        for build in builds
+    ]
+    return f"3.{max(oldest)}" if oldest and not alone else python
 
 
 def on_pypi(name: str, version: str, row: BuildWheel | Release | PypiWheel | None) -> Wheel:

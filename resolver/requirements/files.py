@@ -34,7 +34,7 @@ from .lines import (
 )
 from .overrides import exclude_cpu_build, project_tool
 from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
-from .rewrite_pyproject import rewrite_pyproject
+from .rewrite_pyproject import rewrite_pyproject, since
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -128,16 +128,22 @@ def read_requirements_file(path: Path) -> bytes:
 
 
 def rewrite_files(
-    files: Sequence[str], version: str, markers: Mapping[str, str], *, transitive: bool = False
+    files: Sequence[str],
+    version: str,
+    markers: Mapping[str, str],
+    *,
+    transitive: bool = False,
+    python: str = "3.0",
 ) -> tuple[RewrittenFile, ...]:
     """Return the files that name a build of onnxruntime, with the pin of `version` in them.
 
     `markers` is the environment of the target; `transitive`: another distribution requires
-    onnxruntime, which uv and PDM can be told to leave out. Raises Error `requirements-unreadable`.
+    onnxruntime, which uv and PDM can be told to leave out; `python`: the oldest that `version` has
+    a wheel for. Raises Error `requirements-unreadable`.
     """
     paths = [Path(file) for file in files]
     rewritten = [
-        _pyproject(path, version, markers, transitive=transitive)
+        _pyproject(path, version, markers, python, transitive=transitive)
         for path in paths
         if path.suffix == ".toml"
     ]
@@ -173,15 +179,17 @@ def write_rewritten(files: Sequence[RewrittenFile]) -> tuple[Path, ...]:
 
 
 def _pyproject(
-    path: Path, version: str, markers: Mapping[str, str], *, transitive: bool
+    path: Path, version: str, markers: Mapping[str, str], python: str, *, transitive: bool
 ) -> RewrittenFile:
     content = read_requirements_file(path)
     try:
-        new = rewrite_pyproject(content.decode("utf-8"), version, markers)
+        text = content.decode("utf-8")
+        oldest = since(text, python)
+        new = rewrite_pyproject(text, version, markers, oldest)
         locks = {lock for lock in LOCKS.values() if path.with_name(lock).is_file()}
         tool = project_tool(locks, new.text) if transitive else None
         if tool is not None:
-            more = exclude_cpu_build(new.text, version, tool)
+            more = exclude_cpu_build(new.text, version, tool, oldest)
             edits = tuple(sorted((*new.edits, *more.edits), key=lambda edit: edit.line))
             new = RewrittenText(text=more.text, edits=edits)
     except ValueError as error:  # no UTF-8, no TOML, or a number that is too long for Python

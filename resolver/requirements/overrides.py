@@ -20,7 +20,14 @@ from ..facts.project_tool import LOCKS
 from ..utils.toml import tomllib
 from ..versions import requirement
 from .rewrite import Edit, RewrittenText
-from .rewrite_pyproject import Document, Path, list_at, parses_as_changed, table_at
+from .rewrite_pyproject import (
+    Document,
+    Path,
+    list_at,
+    parses_as_changed,
+    table_at,
+    with_python,
+)
 
 OVERRIDE = f"{CPU_BUILD}; sys_platform == 'never'"
 _DEPENDENCIES: Path = ("project", "dependencies")
@@ -47,15 +54,20 @@ def project_tool(locks: Collection[str], text: str) -> str | None:
     )
 
 
-def exclude_cpu_build(text: str, version: str, tool: str) -> RewrittenText:
+def exclude_cpu_build(
+    text: str, version: str, tool: str, python: str | None = None
+) -> RewrittenText:
     """Return pyproject.toml with onnxruntime-gpu `version` required and the CPU build excluded.
 
-    What is there already stays. Raises tomllib.TOMLDecodeError.
+    `python`: the oldest that this is for, where the project allows an older one. What is there
+    already stays. Raises tomllib.TOMLDecodeError.
     """
     edits: list[Edit] = []
     exclusions, excluding = _EXCLUSIONS[tool]
+    if python is not None and excluding == OVERRIDE:
+        excluding = f"{CPU_BUILD}; python_version < '{python}'"
     wanted = (
-        (_DEPENDENCIES, GPU_BUILD, f"{GPU_BUILD}=={version}"),
+        (_DEPENDENCIES, GPU_BUILD, with_python(f"{GPU_BUILD}=={version}", python)),
         (exclusions, CPU_BUILD, excluding),
     )
     for path, name, value in wanted:

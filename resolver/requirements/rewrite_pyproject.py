@@ -6,17 +6,19 @@ apart from that one requirement.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..utils.toml import tomllib
-from ..versions import requirement
+from ..versions import numbers, requirement
 from .rewrite import BOTH, Done, Edit, RewrittenText, pin
 
 Document = dict[str, object]
@@ -36,6 +38,8 @@ _POETRY = re.compile(
         (?P<table>\{[^\n]*?\bversion[ \t]*=[ \t]*)?(?P<version>"[^"\n]*"|'[^'\n]*')""",
     re.MULTILINE | re.VERBOSE,
 )
+_CARET = re.compile(r"[\^~](?=\s*\d)")
+"""Of Poetry's notation: `^3.9`, `~3.9`."""
 
 
 def dependencies(text: str) -> tuple[str, ...]:
@@ -44,8 +48,39 @@ def dependencies(text: str) -> tuple[str, ...]:
     return tuple(row for row in rows if isinstance(row, str))
 
 
-def rewrite_pyproject(text: str, version: str, markers: Mapping[str, str]) -> RewrittenText:
+def since(text: str, python: str) -> str | None:
+    """Return `python` (`3.11`) where the project allows an older one, too: then pins need a marker.
+
+    uv, Poetry and PDM lock for all that it allows, and one that names none allows all. Raises
+    tomllib.TOMLDecodeError.
+    """
+    document = tomllib.loads(text)
+    wanted = table_at(document, ("project",)).get("requires-python")
+    wanted = wanted or table_at(document, ("tool", "poetry", "dependencies")).get("python")
+    older = [f"3.{minor}.99" for minor in range(numbers(python)[1])]
+    for part in str(wanted or "").split("|"):
+        with contextlib.suppress(InvalidSpecifier):  # one release alone, in Poetry's notation
+            allowed = SpecifierSet(_CARET.sub(">=", part))
+            if any(map(allowed.contains, older)):
+                return python
+    return None
+
+
+def with_python(text: str, python: str | None) -> str:
+    """Return the requirement `text` for `python` and newer ones alone; None: as it is."""
+    floor = f"python_version >= '{python}'"
+    head, semicolon, marker = (part.strip() for part in text.partition(";"))
+    if python is None or floor in marker:
+        return text
+    return f"{head}; ({marker}) and {floor}" if semicolon else f"{text}; {floor}"
+
+
+def rewrite_pyproject(
+    text: str, version: str, markers: Mapping[str, str], python: str | None = None
+) -> RewrittenText:
     """Return pyproject.toml with every requirement of onnxruntime that applies pinned to `version`.
+
+    `python`: the oldest that the pins are for, where the project allows an older one.
 
     Where one names the GPU build, those of the CPU build stay: a project may have an extra for
     each. Raises tomllib.TOMLDecodeError.
@@ -61,6 +96,7 @@ def rewrite_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Re
     has_gpu = GPU_BUILD in {name for _, name, _ in ours} | {name for _, name in ours_of_poetry}
     for path, name, value in ours:
         new = pin(value, version)
+        new = new and with_python(new, python)
         if has_gpu and name == CPU_BUILD:
             edits.append(_unchanged(text, value, "other", path))
         elif new is None:
@@ -79,7 +115,7 @@ def rewrite_pyproject(text: str, version: str, markers: Mapping[str, str]) -> Re
         elif name == CPU_BUILD and name in extras:  # the extra would lose its dependency
             edits.append(_unchanged(text, str(path[-1]), "odd"))
         else:
-            text, edits_here = _replace_poetry(text, path, version)
+            text, edits_here = _replace_poetry(text, path, version, python)
             edits += edits_here
     return RewrittenText(text=text, edits=tuple(sorted(edits, key=lambda edit: edit.line)))
 
@@ -150,14 +186,17 @@ def _replace_string(text: str, path: Path, old: str, new: str) -> tuple[str, int
         raw = token["string"]
         if raw is None or tomllib.loads(f"v = {raw}")["v"] != old:
             continue
-        quoted = raw.replace(old, new) if raw[1:-1] == old else json.dumps(new)
+        alike = raw[1:-1] == old and raw[0] not in new
+        quoted = raw.replace(old, new) if alike else json.dumps(new)
         changed = text[: token.start()] + quoted + text[token.end() :]
         if parses_as_changed(changed, text, change):
             return changed, text.count("\n", 0, token.start()) + 1
     return None
 
 
-def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit]]:
+def _replace_poetry(
+    text: str, path: Path, version: str, python: str | None
+) -> tuple[str, list[Edit]]:
     """Replace key and version of a dependency in poetry's notation."""
     key = str(path[-1])
 
@@ -165,14 +204,21 @@ def _replace_poetry(text: str, path: Path, version: str) -> tuple[str, list[Edit
         table = table_at(document, path[:-1])
         value = table.pop(key)
         more = cast("Document", value) if isinstance(value, dict) else None
+        if python is not None:
+            more = {"python": f">={python}", **(more or {})}
         table[GPU_BUILD] = version if more is None else {**more, "version": version}
 
     for row in _POETRY.finditer(text):
         if row["key"] != key:
             continue
         start = row["lead"] + GPU_BUILD + row["equals"] + (row["table"] or "")
-        changed = text[: row.start()] + f'{start}"{version}"' + text[row.end() :]
-        if parses_as_changed(changed, text, change):
+        plain = f'{start}"{version}"'
+        limited = f'"{version}", python = ">={python}"'
+        limited = start + (limited if row["table"] else f"{{ version = {limited} }}")
+        for written in (plain, limited):
+            changed = text[: row.start()] + written + text[row.end() :]
+            if not parses_as_changed(changed, text, change):
+                continue
             line = text.count("\n", 0, row.start()) + 1
             before, after = (whole.split("\n")[line - 1].strip() for whole in (text, changed))
             edit = Edit(line=line, before=before, after=after, done="replaced")

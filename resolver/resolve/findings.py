@@ -14,7 +14,7 @@ from ..matrix.model import Build
 from ..messages.sections import size
 from ..plan.model import COMMAND_ELSEWHERE, SHADOWED, Rejected
 from ..plan.reasons import Finding, Named, Severity, Values, finding
-from ..plan.wheels import PYPI, short_name
+from ..plan.wheels import PYPI, Wheel, oldest_python, short_name
 from ..versions import allows, major, newest_first
 from . import msvc
 from .candidate import Candidate
@@ -304,13 +304,19 @@ def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Fin
     fixed = changes or tool in LOCKS or here.facts.package(LIBRARIES) is not None
     if tool is None or not fixed or (not changes and locked == best.version):
         return
-    pins = [f"{row.name}=={row.version}" for row in changes.selection if row.index_url == PYPI]
-    pins.sort(key=lambda pin: not pin.startswith(f"{GPU_BUILD}="))
+    wheels = [row for row in changes.selection if row.index_url == PYPI]
+    wheels.sort(key=lambda row: row.name != GPU_BUILD)
+    python = oldest_python([best.build], wheels, here.markers["python_version"])
+
+    def since(row: Wheel) -> str:
+        return "" if row.every_python else f"; python_version >= '{python}'"
+
     yield finding(
         f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS} else 'another'}",
         "warning",
         tool=tool,
-        lines=", ".join(f'"{pin}"' for pin in pins),
-        pins=" ".join(pins),
+        lines=", ".join(f'"{row.name}=={row.version}{since(row)}"' for row in wheels),
+        pins=" ".join(f"{row.name}=={row.version}" for row in wheels),
+        python=python,
         file=wheel_file(STAND_IN, best.version),
     )

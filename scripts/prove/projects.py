@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -249,7 +250,7 @@ def with_poetry(project: Project, edit: Callable[[], object]) -> dict[str, dict[
     edit()
     project.renew()
     [command] = re.findall(r"`poetry (add .*?)`", remedy("poetry"))
-    project.run(*command.split(), "--quiet")
+    project.run(*shlex.split(command), "--quiet")
     project.run("sync", "--quiet")
     found["with the lines"] = project.state()
     base: tuple[str | Path, ...] = (project.python, "-m", "pip", "install", "-q", "--no-deps")

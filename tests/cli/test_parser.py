@@ -464,7 +464,7 @@ def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) 
             "file": "pyproject.toml",
             "line": 2,
             "before": "onnxruntime>=1.20,<1.24",
-            "after": "onnxruntime-gpu==1.23.2",
+            "after": "onnxruntime-gpu==1.23.2; python_version >= '3.10'",
             "done": "replaced",
         }
     ]

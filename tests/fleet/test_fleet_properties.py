@@ -170,6 +170,7 @@ def lock_texts(fleet: Fleet) -> list[str]:
                 distribution=group.distribution,
                 version=group.version,
                 cuda=group.cuda,
+                python="3.11",
                 preload_dlls=True,
                 targets=tuple(
                     LockTarget(

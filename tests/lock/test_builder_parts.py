@@ -271,3 +271,21 @@ def test_preload_dlls_is_of_the_release_on_these_platforms(
     made = replace(builder(tmp_path), matrix=matrix).lock(group(version=version))
 
     assert made.preload_dlls is preload
+
+
+def test_a_lock_knows_the_oldest_python_that_its_wheels_fit(tmp_path: Path) -> None:
+    """That of the release on its platforms; of the machines where another wheel fits one alone."""
+    made = builder(tmp_path)
+
+    def at(version: str, *more: Wheel) -> TargetPlan:
+        facts = synthetic.facts(python=version)
+        return target(*SET, *more, facts=facts)
+
+    numpy = wheel("numpy", "2.2.6")._replace(file="numpy-2.2.6-cp312-cp312-linux_x86_64.whl")
+    rows = [at(version, numpy) for version in ("3.12.1", "3.9.1", "3.10.1")]
+
+    assert made.lock(group(at("3.12.1"))).python == "3.10"
+    assert made.lock(group(at("3.12.1"), version="1.31.0")).python == "3.11"
+    assert made.lock(group(*rows[:1])).python == "3.12"
+    assert made.lock(group(*rows)).python == "3.9"
+    assert made.lock(group(*rows, version="9.9")).python == "3.9"

@@ -562,6 +562,7 @@ def made_lock() -> Lock:
         distribution="onnxruntime-gpu",
         version="1.26.0",
         cuda="12",
+        python="3.11",
         preload_dlls=True,
         targets=(
             LockTarget(

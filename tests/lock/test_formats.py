@@ -69,6 +69,7 @@ def lock(*targets: LockTarget, **more: object) -> Lock:
         distribution="onnxruntime-gpu",
         version="1.26.0",
         cuda="12",
+        python="3.11",
         preload_dlls=True,
         targets=targets,
         commands=(PastedCommand(None, "ortgpu-fix lock --facts a.json"),),
@@ -364,9 +365,11 @@ def test_the_lines_for_uv_to_the_letter() -> None:
         f"""\
 [dependency-groups]
 gpu = [
-    "onnxruntime-gpu==1.26.0 ; sys_platform == 'linux' or sys_platform == 'win32'",
-    "ortgpu-fix-libraries==1.26.0+setabc ; sys_platform == 'linux' or sys_platform == 'win32'",
-    "torch==2.10.0+cu128 ; sys_platform == 'linux'",
+    "onnxruntime-gpu==1.26.0 ; (sys_platform == 'linux' or sys_platform == 'win32') \
+and python_version >= '3.11'",
+    "ortgpu-fix-libraries==1.26.0+setabc ; (sys_platform == 'linux' or sys_platform == 'win32') \
+and python_version >= '3.11'",
+    "torch==2.10.0+cu128 ; sys_platform == 'linux' and python_version >= '3.11'",
 ]
 
 [tool.uv]
@@ -376,16 +379,16 @@ required-environments = [
     "sys_platform == 'win32' and platform_machine == 'AMD64'",
 ]
 override-dependencies = [
-    "onnxruntime ; sys_platform != 'linux' and sys_platform != 'win32'",
+    "onnxruntime ; sys_platform != 'linux' and sys_platform != 'win32' or python_version < '3.11'",
 ]
 constraint-dependencies = [
-    "numpy>=1.21.6",
+    "numpy>=1.21.6 ; python_version >= '3.11'",
 ]
 
 [tool.uv.sources]
-ortgpu-fix-libraries = {{ path = "{LIBRARIES.url}", marker = "sys_platform == 'linux' or \
-sys_platform == 'win32'" }}
-torch = {{ index = "torch-cu128", marker = "sys_platform == 'linux'" }}
+ortgpu-fix-libraries = {{ path = "{LIBRARIES.url}", marker = "(sys_platform == 'linux' or \
+sys_platform == 'win32') and python_version >= '3.11'" }}
+torch = {{ index = "torch-cu128", marker = "sys_platform == 'linux' and python_version >= '3.11'" }}
 
 [[tool.uv.index]]
 name = "torch-cu128"
@@ -401,7 +404,7 @@ def test_the_stand_in_makes_an_override_needless_in_uv() -> None:
     assert "override-dependencies" not in document["tool"]["uv"]
     assert document["tool"]["uv"]["sources"]["onnxruntime"] == {
         "url": STAND_IN.url,
-        "marker": "sys_platform == 'linux'",
+        "marker": "sys_platform == 'linux' and python_version >= '3.11'",
     }
 
 
@@ -412,8 +415,14 @@ def test_companions_that_differ_have_a_source_each_in_uv() -> None:
     document = tomllib.loads(uv_lines(lock(target(LINUX, LIBRARIES), target(WINDOWS, other))))
 
     assert document["tool"]["uv"]["sources"]["ortgpu-fix-libraries"] == [
-        {"path": LIBRARIES.url, "marker": "sys_platform == 'linux'"},
-        {"path": "./w/b.whl", "marker": "sys_platform == 'win32'"},
+        {
+            "path": LIBRARIES.url,
+            "marker": "sys_platform == 'linux' and python_version >= '3.11'",
+        },
+        {
+            "path": "./w/b.whl",
+            "marker": "sys_platform == 'win32' and python_version >= '3.11'",
+        },
     ]
 
 
@@ -432,7 +441,9 @@ def test_without_limits_and_without_a_gpu_uv_needs_little() -> None:
     document = tomllib.loads(uv_lines(cpu()))
 
     assert "constraint-dependencies" not in bare
-    assert document["dependency-groups"] == {"gpu": ["onnxruntime==1.26.0"]}
+    assert document["dependency-groups"] == {
+        "gpu": ["onnxruntime==1.26.0 ; python_version >= '3.11'"]
+    }
     assert set(document["tool"]["uv"]) == {"default-groups", "required-environments"}
 
 
@@ -676,3 +687,30 @@ def test_what_one_system_alone_needs_is_asked_for_by_no_other() -> None:
     ]
     alone = lock(*made.targets[1:])
     assert "14.44 ; sys_platform == 'win32' and python_version == '3.11'" in uv_lines(alone)
+
+
+def test_what_is_distinguished_by_python_needs_no_other_limit_of_it_in_uv() -> None:
+    """Of several systems the limit is that of each; a pin for all has the limit alone."""
+    document = tomllib.loads(
+        uv_lines(lock(target(LINUX, ORT), target(NEWER, ORT, CUBLAS), python="3.9"))
+    )
+
+    assert document["dependency-groups"]["gpu"] == [
+        "nvidia-cublas-cu12==12.8.4 ; sys_platform == 'linux' and python_version == '3.12'",
+        "onnxruntime-gpu==1.26.0 ; sys_platform == 'linux' and python_version >= '3.9'",
+    ]
+    assert document["tool"]["uv"]["override-dependencies"] == [
+        "onnxruntime ; sys_platform != 'linux' or python_version < '3.9'"
+    ]
+    assert document["tool"]["uv"]["constraint-dependencies"] == [
+        "numpy>=1.21.6 ; python_version >= '3.9'"
+    ]
+
+
+def test_a_wheel_of_another_index_is_taken_from_there_where_it_fits_in_uv() -> None:
+    sources = tomllib.loads(uv_lines(lock(target(LINUX, ORT, TORCH))))["tool"]["uv"]["sources"]
+
+    assert sources["torch"] == {
+        "index": "torch-cu128",
+        "marker": "sys_platform == 'linux' and python_version >= '3.11'",
+    }

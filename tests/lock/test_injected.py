@@ -111,6 +111,7 @@ def lock(**values: str) -> Lock:
         distribution="onnxruntime-gpu",
         version="1.26.0",
         cuda="12",
+        python="3.11",
         preload_dlls=True,
         targets=(target,),
         commands=(PastedCommand(None, f"ortgpu-fix lock {values.get('command', '')}"),),

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 
+import synthetic
 from ortgpu_fix.matrix.model import AddedRows, BuildWheel
-from ortgpu_fix.plan.wheels import PYPI, Wheel, on_pypi, read_hashes, rows_of, short_name, wheel_on
+from ortgpu_fix.plan.wheels import (
+    PYPI,
+    Wheel,
+    oldest_python,
+    on_pypi,
+    read_hashes,
+    rows_of,
+    short_name,
+    wheel_on,
+)
 
 FEED = "https://feed.example/simple"
 MIRROR = "https://mirror.example/simple"
@@ -90,3 +101,32 @@ def test_the_wheels_whose_hash_was_read_are_told_by_what_was_read() -> None:
     assert found == ((first, (here, cublas)), (second, (feed,)))
     assert read_hashes([here], ()) == ()
     assert read_hashes([], [first]) == ()
+
+
+ANY = "nvidia_cublas_cu12-12.8.4-py3-none-any.whl"
+
+
+@pytest.mark.parametrize(
+    ("pythons", "files", "oldest"),
+    [
+        ([["cp313t", "cp311", "cp312"]], [ANY], "3.11"),
+        ([["cp38", "cp310"]], [], "3.8"),
+        ([["cp38", "cp310"], ["cp39", "cp310"]], [ANY], "3.9"),
+        ([["cp38", "cp310"]], [ANY, "numpy-2.2.6-cp312-cp312-win_amd64.whl"], "3.12"),
+        ([["cp38", "cp310"]], [""], "3.12"),
+        ([["py3"]], [], "3.0"),
+        ([], [ANY], "3.12"),
+    ],
+)
+def test_the_oldest_python_that_all_wheels_fit(
+    pythons: Sequence[Sequence[str]], files: Sequence[str], oldest: str
+) -> None:
+    [build] = (row for row in synthetic.matrix().builds if row.version == "1.26.0")
+    builds = [
+        build._replace(wheels=tuple(BuildWheel(python, 5, "aa", "a.whl", ()) for python in row))
+        for row in pythons
+    ]
+    wheels = [wheel()._replace(file="onnxruntime_gpu-1.26.0-cp312-cp312-win_amd64.whl")]
+    wheels += [wheel("x", "1")._replace(file=file) for file in files]
+
+    assert oldest_python(builds, wheels, "3.12") == oldest

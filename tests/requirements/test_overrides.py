@@ -141,6 +141,28 @@ def test_a_project_of_pdm_excludes_it(tmp_path: Path, text: str) -> None:
     assert rewrite_files([str(file)], "1.26.0", {}, transitive=True) == ()
 
 
+@pytest.mark.parametrize(
+    ("tool", "excluded"),
+    [("uv", "onnxruntime; python_version < '3.11'"), ("pdm", "onnxruntime")],
+)
+@pytest.mark.parametrize("allowed", [">=3.9", ">=3.11"])
+def test_an_older_python_that_the_project_allows_keeps_the_cpu_build(
+    tmp_path: Path, tool: str, excluded: str, allowed: str
+) -> None:
+    """Where its tool can say so; a lock that requires the GPU build there cannot be made."""
+    file = tmp_path / "pyproject.toml"
+    file.write_text(f'{HEAD}requires-python = "{allowed}"\n')
+    (tmp_path / f"{tool}.lock").touch()
+    files = rewrite_files([str(file)], "1.26.0", {}, transitive=True, python="3.11")
+    marker, wanted = ("; python_version >= '3.11'", excluded) if "9" in allowed else ("", None)
+    [required, left_out] = [edit.after for edit in files[0].edits]
+
+    assert required == f"{PIN}{marker}"
+    assert left_out == (wanted or {"uv": OVERRIDE, "pdm": "onnxruntime"}[tool])
+    write_rewritten(files)
+    assert rewrite_files([str(file)], "1.26.0", {}, transitive=True, python="3.11") == ()
+
+
 def test_a_project_of_poetry_is_left(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text(HEAD + '\n[tool.poetry]\nname = "app"\n')

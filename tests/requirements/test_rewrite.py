@@ -23,7 +23,7 @@ from ortgpu_fix.messages.sections import Row, plain
 from ortgpu_fix.report.requirements import requirements_json, requirements_section
 from ortgpu_fix.requirements.files import RewrittenFile, rewrite_files, write_rewritten
 from ortgpu_fix.requirements.rewrite import Done, Edit, rewrite_requirements
-from ortgpu_fix.requirements.rewrite_pyproject import dependencies, rewrite_pyproject
+from ortgpu_fix.requirements.rewrite_pyproject import dependencies, rewrite_pyproject, since
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -354,6 +354,81 @@ def test_poetry_s_own_notation(text: str, wanted: str) -> None:
         for number, (before, after) in enumerate(lines, 2)
         if before != after
     )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "older"),
+    [
+        *((">=3.9", True), ("<4,>=3.10", True), ("~=3.9", True), (">=3.10.99", True), ("", True)),
+        *((">=3.11", False), ("==3.11.*", False), (">3.11", False), (">=3.11,!=3.11.2", False)),
+    ],
+)
+def test_whether_a_project_allows_an_older_python(allowed: str, *, older: bool) -> None:
+    wanted = "3.11" if older else None
+
+    assert since(f"[project]\nrequires-python = '{allowed}'\n", "3.11") == wanted
+    assert since(f"[tool.poetry.dependencies]\npython = '{allowed}'\n", "3.11") == wanted
+
+
+@pytest.mark.parametrize(
+    ("allowed", "older"),
+    [
+        *(("^3.9", True), ("~3.10", True), ("^ 3.9", True), ("^3.11 || ~3.10", True)),
+        *(("==3.9.*|^3.11", True), ("^3.11", False), ("~3.11", False), ("3.11.*", False)),
+    ],
+)
+def test_poetry_s_notation_of_pythons(allowed: str, *, older: bool) -> None:
+    text = f'[tool.poetry.dependencies]\npython = "{allowed}"\n'
+
+    assert since(text, "3.11") == ("3.11" if older else None)
+    assert since(f'[project]\nrequires-python = ">=3.11"\n{text}', "3.11") is None
+
+
+def test_a_project_that_names_no_python_allows_all() -> None:
+    assert since('[project]\nname = "app"\n', "3.11") == "3.11"
+    assert since("", "3.0") is None
+
+
+LIMIT = "python_version >= '3.11'"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"onnxruntime>=1.17"', f'"{GOOD}; {LIMIT}"'),
+        ("'onnxruntime'", f'"{GOOD}; {LIMIT}"'),
+        (f'"{GOOD}"', f'"{GOOD}; {LIMIT}"'),
+        (f'"{GOOD}; {LIMIT}"', f'"{GOOD}; {LIMIT}"'),
+        (
+            "\"onnxruntime ; sys_platform == 'linux' or os_name == 'nt'\"",
+            f"\"{GOOD}; (sys_platform == 'linux' or os_name == 'nt') and {LIMIT}\"",
+        ),
+    ],
+)
+def test_a_pin_is_for_the_pythons_that_it_fits(before: str, after: str) -> None:
+    """uv, Poetry and PDM refused to lock: the project allows an older one."""
+    made = rewrite_pyproject(f"[project]\ndependencies = [{before}]\n", "1.26.0", MARKERS, "3.11")
+
+    assert made.text == f"[project]\ndependencies = [{after}]\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"^1.17"', '{ version = "1.26.0", python = ">=3.11" }'),
+        ('{version = "^1", extras = []}', '{version = "1.26.0", python = ">=3.11", extras = []}'),
+        (
+            '{python = ">=3.12", version = "1.26.0"}',
+            '{python = ">=3.12", version = "1.26.0"}',
+        ),
+    ],
+)
+def test_a_pin_of_poetry_is_for_the_pythons_that_it_fits(before: str, after: str) -> None:
+    head = "[tool.poetry.dependencies]\nonnxruntime-gpu = "
+    made = rewrite_pyproject(f"{head}{before}\n", "1.26.0", MARKERS, "3.11")
+
+    assert made.text == f"{head}{after}\n"
+    assert len(made.edits) == (before != after)
 
 
 def test_what_an_extra_of_poetry_names_keeps_its_name() -> None:

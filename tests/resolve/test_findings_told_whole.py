@@ -442,9 +442,11 @@ def test_the_lines_for_a_project_begin_with_the_gpu_build(tool: str, code: str) 
 
     assert (row.severity, values["tool"]) == ("warning", tool)
     lines = values["lines"].split(", ")
-    assert lines[0] == '"onnxruntime-gpu==1.26.0"'
+    assert lines[0] == "\"onnxruntime-gpu==1.26.0; python_version >= '3.10'\""
+    assert values["python"] == "3.10"
     assert sorted(lines[1:]) == ['"nvidia-cublas-cu12==12.8.4"', '"nvidia-cudnn-cu12==9.28.0"']
-    assert values["pins"] == values["lines"].replace('"', "").replace(",", "")
+    pins = " ".join(lines).replace('"', "").replace("; python_version >= '3.10'", "")
+    assert values["pins"] == pins
     assert values["file"].startswith("onnxruntime-1.26.0")
 
 

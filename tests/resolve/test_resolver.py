@@ -638,7 +638,7 @@ def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
     [
         ("uv", "`ortgpu-fix lock --format uv -d wheels -o gpu.toml`"),
         ("pdm", 'excludes = ["onnxruntime"]'),
-        ("poetry", '{ path = "wheels/onnxruntime-1.26.0-py3-none-any.whl" }'),
+        ("poetry", '{ path = "wheels/onnxruntime-1.26.0-py3-none-any.whl", python = ">=3.10" }'),
         ("hatch", "nothing there brings onnxruntime itself"),
     ],
 )
@@ -650,9 +650,10 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
     remedy = load_texts("en").remedy(finding)
 
     assert line in remedy
-    pins = '"onnxruntime-gpu==1.26.0", "nvidia-cublas-cu12==12.8.4"'
+    pins = "\"onnxruntime-gpu==1.26.0; python_version >= '3.10'\", "
+    pins += '"nvidia-cublas-cu12==12.8.4"'
     assert (pins in remedy) is (tool not in {"uv", "poetry"})  # a lock has them, a command writes
-    added = "`poetry add --lock onnxruntime-gpu==1.26.0 nvidia-cublas-cu12==12.8.4 "
+    added = '`poetry add --lock --python ">=3.10" onnxruntime-gpu==1.26.0 nvidia-cublas-cu12=='
     assert (added in remedy) is (tool == "poetry")
     assert load_texts("zh").remedy(finding)
 

@@ -14,6 +14,7 @@ from ...facts.target import STATE_FOLDER, Target
 from ...messages.catalog import Language
 from ...plan.model import Plan
 from ...plan.reasons import finding
+from ...plan.wheels import oldest_python
 from ...resolve.resolver import other_ways, resolve
 from .. import console
 from ..command_line import applying, texts_for
@@ -144,5 +145,16 @@ def rewritten_for_plan(
         for package in inputs.facts.packages
         for line in package.requires
     )
-    markers = marker_environment(inputs.facts)
-    return rewrite_files(arguments.requirement, plan.release, markers, transitive=transitive)
+    markers, platform = marker_environment(inputs.facts), inputs.facts.platform.key
+    builds = [
+        build
+        for build in inputs.matrix.builds
+        if (build.version, build.platform) == (plan.release, platform)
+    ]
+    return rewrite_files(
+        arguments.requirement,
+        plan.release,
+        markers,
+        transitive=transitive,
+        python=oldest_python(builds, (), markers["python_version"]),
+    )

@@ -41,14 +41,14 @@ def uv_lines(lock: Lock) -> str:
     limits = _limits(lock)
     if lock.cuda and limits:
         settings["constraint-dependencies"] = Rows(limits)
-    required = [_requirement(pin_word(pin.name, pin.version), pin.marker) for pin in chosen]
+    required = [_requirement(lock, pin_word(pin.name, pin.version), pin.marker) for pin in chosen]
     texts = [
         header(lock, INSTALL),
         single("dependency-groups", {GROUP: Rows(required if lock.cuda else limits)}),
         single("tool.uv", settings),
     ]
     named = {pin.index: _index_name(pin) for pin in chosen if "://" in pin.index}
-    sources = _sources(chosen, named)
+    sources = _sources(lock, chosen, named)
     if sources:
         texts.append(single("tool.uv.sources", sources))
     texts += [
@@ -69,11 +69,23 @@ def _elsewhere(lock: Lock) -> set[MarkerPlace]:
 def _elsewhere_only(lock: Lock) -> str:
     """Return what overrides every requirement of the CPU build, so that uv never installs it."""
     systems = sorted({place.sys_platform for place in lock.places})
-    return f"{STAND_IN} ; " + " and ".join(f"sys_platform != '{system}'" for system in systems)
+    elsewhere = " and ".join(f"sys_platform != '{system}'" for system in systems)
+    return f"{STAND_IN} ; {elsewhere} or python_version < '{lock.python}'"
 
 
-def _requirement(text: str, marker: str) -> str:
-    return f"{text} ; {marker}" if marker else text
+def _requirement(lock: Lock, text: str, marker: str) -> str:
+    return f"{text} ; {_here(lock, marker)}"
+
+
+def _here(lock: Lock, marker: str) -> str:
+    """Return `marker` for the Pythons that the wheels fit: uv locks for all that a project allows.
+
+    Without it, a project that allows an older one cannot be locked.
+    """
+    if "python_version" in marker:
+        return marker
+    term = f"({marker})" if " or " in marker else marker
+    return " and ".join(filter(None, (term, f"python_version >= '{lock.python}'")))
 
 
 def _limits(lock: Lock) -> list[str]:
@@ -81,6 +93,7 @@ def _limits(lock: Lock) -> list[str]:
     ranges = {line for target in lock.targets for line in target.ranges}
     return [
         _requirement(
+            lock,
             line,
             marker_for(
                 {target.where for target in lock.targets if line in target.ranges}, lock.places
@@ -91,7 +104,9 @@ def _limits(lock: Lock) -> list[str]:
     ]
 
 
-def _sources(chosen: tuple[LockedDistribution, ...], named: dict[str, str]) -> dict[str, Value]:
+def _sources(
+    lock: Lock, chosen: tuple[LockedDistribution, ...], named: dict[str, str]
+) -> dict[str, Value]:
     """Return the source of each distribution that is not from the default index.
 
     Each has a marker: a developer's machine takes none of them.
@@ -99,12 +114,13 @@ def _sources(chosen: tuple[LockedDistribution, ...], named: dict[str, str]) -> d
     sources: dict[str, list[Value]] = {}
     for pin in chosen:
         if pin.index in named:
-            source = {"index": named[pin.index], "marker": pin.marker}
+            source = {"index": named[pin.index], "marker": _here(lock, pin.marker)}
             sources.setdefault(pin.name, []).append(source)
         elif pin.index == HERE:
             for file in pin.files:
                 url = file.pinned.url
-                source = {"url" if "://" in url else "path": url, "marker": file.marker}
+                marker = _here(lock, file.marker)
+                source = {"url" if "://" in url else "path": url, "marker": marker}
                 sources.setdefault(pin.name, []).append(source)
     return {
         name: rows[0] if len(rows) == 1 else Rows(rows) for name, rows in sorted(sources.items())
