@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from ..errors import Error
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
 from ..requirements.files import RewrittenFile
@@ -25,6 +27,15 @@ def requirements_json(files: Iterable[RewrittenFile]) -> list[dict[str, object]]
         for file in files
         for edit in file.edits
     ]
+
+
+def unwritten_json(unwritten: Mapping[Path, Error], texts: Texts) -> dict[str, object]:
+    """Return the field `unwritten` of the document: which files are not written, and why."""
+    rows = [
+        {"file": str(path), "code": error.code, "message": texts.error(error).text}
+        for path, error in unwritten.items()
+    ]
+    return {"unwritten": rows} if rows else {}
 
 
 def requirements_section(files: Iterable[RewrittenFile], texts: Texts, *, written: bool) -> Section:

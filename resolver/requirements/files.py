@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 
 from ..errors import Error
 from ..facts.project_tool import LOCKS
-from ..utils.files import read_bounded, write
+from ..utils.files import check_place, read_bounded, write
 from ..versions import requirement
 from .lines import (
     expand_variables,
@@ -163,19 +163,31 @@ def rewrite_files(
     return tuple(file for file in rewritten if file.edits)
 
 
-def write_rewritten(files: Sequence[RewrittenFile]) -> tuple[Path, ...]:
-    """Write the files that change, each whole or not at all, and return their paths.
+def check_writable(files: Iterable[RewrittenFile]) -> None:
+    """Raise Error `file-unwritable` for a file that changes and cannot be written."""
+    for file in files:
+        if file.after != file.before:
+            check_place(file.path)
 
-    Raises Error `file-unwritable`, and `file-changed` or `requirements-unreadable` for one that is
-    not as it was read.
+
+def write_rewritten(files: Iterable[RewrittenFile]) -> dict[Path, Error]:
+    """Write the files that change, each whole or not at all; return those that are not written.
+
+    The reasons are `file-unwritable`, and `file-changed` or `requirements-unreadable` for one that
+    is not as it was read.
     """
     changed = [file for file in files if file.after != file.before]
-    for file in changed:
+    return {file.path: error for file in changed if (error := _write(file)) is not None}
+
+
+def _write(file: RewrittenFile) -> Error | None:
+    try:
         if read_requirements_file(file.path) != file.before:
-            raise Error("file-changed", file=file.path)
-    for file in changed:
+            return Error("file-changed", file=file.path)
         write(file.path, file.after)
-    return tuple(file.path for file in changed)
+    except Error as error:
+        return error
+    return None
 
 
 def _pyproject(

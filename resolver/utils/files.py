@@ -62,6 +62,12 @@ def check_place(path: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if path.is_file() or not path.exists():  # resolved, a pipe (`/dev/stdout`) is nowhere
             tempfile.NamedTemporaryFile(dir=path.resolve().parent).close()
+        if path.is_file():
+            try:
+                path.open("r+b").close()
+            except PermissionError as error:
+                if error.errno == errno.EPERM:  # `chattr +i`; a mode alone does not hinder `write`
+                    raise
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.engine.uv import Uv
+from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
@@ -640,6 +641,56 @@ def test_requirements_files_are_written_after_all_is_well(
     assert again.returncode == 0
     assert "requirements" not in json.loads(again.stdout)
     assert file.read_bytes() == wanted
+
+
+def test_a_requirements_file_that_cannot_be_written_is_told_with_what_is_done(
+    quick: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an error of its own, exit 7, which says that nothing was changed."""
+    healthy(quick, tmp_path)
+    home = tmp_path / "home"
+    for name in ("a.txt", "b.txt"):
+        (home / name).write_text("onnxruntime-gpu==1.25.0\n")
+    flags = ["--apply", "--facts", "example", "--python", str(quick.venv.folder)]
+    flags += ["--write", "-r", "a.txt", "-r", "b.txt", "--no-autoload", "--no-provide"]
+
+    def failing(path: Path, content: bytes) -> None:
+        if path.name == "a.txt":
+            raise Error("file-unwritable", file=path, cause="no room")
+        path.write_bytes(content)
+
+    monkeypatch.setattr("ortgpu_fix.requirements.files.write", failing)
+    done = command(*flags)
+    assert done.returncode == 1
+    assert "this file is not: `a.txt` cannot be written: no room." in done.stderr
+    assert "a.txt, line 1" not in done.stdout
+    assert "b.txt, line 1" in done.stdout
+    assert (home / "b.txt").read_text() == "onnxruntime-gpu==1.26.0\n"
+    document = json.loads(command(*flags, "--json").stdout)
+    assert document["verdict"] == "healthy"
+    message = "`a.txt` cannot be written: no room"
+    assert document["unwritten"] == [
+        {"file": "a.txt", "code": "file-unwritable", "message": message}
+    ]
+
+
+def test_a_requirements_file_without_a_place_is_named_before_anything_is_done(
+    quick: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing of it changes, it need not be writable."""
+    healthy(quick, tmp_path)
+    (tmp_path / "home/r.txt").write_text("onnxruntime-gpu==1.25.0\n")
+
+    def nowhere(path: Path) -> None:
+        raise Error("file-unwritable", file=path, cause="no place")
+
+    monkeypatch.setattr("ortgpu_fix.requirements.files.check_place", nowhere)
+    flags = ["--apply", "--facts", "example", "--python", str(quick.venv.folder)]
+    flags += ["--write", "-r", "r.txt", "--no-autoload", "--no-provide"]
+    assert command(*flags).returncode == 7
+    assert (tmp_path / "home/r.txt").read_text() == "onnxruntime-gpu==1.25.0\n"
+    (tmp_path / "home/r.txt").write_text("onnxruntime-gpu==1.26.0\n")
+    assert command(*flags).returncode == 0
 
 
 def buffered() -> dict[str, str]:

@@ -211,3 +211,20 @@ def test_a_file_that_is_too_large_is_read_no_further(tmp_path: Path) -> None:
         read_bounded(file)
 
     assert caught.value.errno == errno.EFBIG
+
+
+def test_a_file_that_nobody_may_change_is_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`chattr +i`; what a mode forbids to write is replaced."""
+    file, kind = tmp_path / "there", [errno.EPERM]
+    file.touch()
+
+    def forbidden(*_: object) -> None:
+        raise PermissionError(kind[0], os.strerror(kind[0]))
+
+    monkeypatch.setattr(Path, "open", forbidden)
+    with pytest.raises(Error, match="file-unwritable"):
+        check_place(file)
+    kind[0] = errno.EACCES
+    check_place(file)

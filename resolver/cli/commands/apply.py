@@ -27,10 +27,10 @@ from ...probe.interpreter import require_environment
 from ...probe.machine import described_target, target_of
 from ...report.plan import plan_sections
 from ...report.plan_document import plan_json
-from ...report.requirements import requirements_json, requirements_section
+from ...report.requirements import requirements_json, requirements_section, unwritten_json
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
-from ...requirements.files import RewrittenFile, write_rewritten
+from ...requirements.files import RewrittenFile, check_writable, write_rewritten
 from ...resolve.plugins import with_plugins
 from ...resolve.resolver import resolve
 from ...resolve.unknown_releases import with_installed_releases
@@ -66,12 +66,13 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         at_hand=wheels_at_hand(plan, inputs, arguments, environ),
     )
     files = rewritten_for_plan(plan, inputs, arguments)
+    if arguments.write:
+        check_writable(files)
     if plan.verdict != "fixable":
         document = plan_json(plan, texts)
         if not arguments.json:
             console.print_sections(sections)
-        _print_document(files, document, arguments, texts)
-        return plan_exit_code(plan)
+        return _print_document(files, document, arguments, texts) or plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     with _told(Site.of(inputs.target)):
         if not arguments.json:
@@ -100,8 +101,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         for row in plan.findings:
             if row.code.startswith("managed-by-"):
                 console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
-    _print_document(files, document, arguments, texts)
-    return 0
+    return _print_document(files, document, arguments, texts)
 
 
 @contextlib.contextmanager
@@ -125,15 +125,22 @@ def _print_document(
     document: dict[str, object],
     arguments: CommandLine,
     texts: Texts,
-) -> None:
-    """Write the requirements files where `--write` says so, and print what became of them."""
-    if arguments.write:
-        write_rewritten(files)
+) -> int:
+    """Write the requirements files where `--write` says so, and print what became of them.
+
+    Return 1 where one could not be written: the environment is right, and the file is not.
+    """
+    unwritten = write_rewritten(files) if arguments.write else {}
     if arguments.json:
-        console.print_json(document | ({"requirements": requirements_json(files)} if files else {}))
+        document |= {"requirements": requirements_json(files)} if files else {}
+        console.print_json(document | unwritten_json(unwritten, texts))
     elif files:
         console.print_result("")
-        console.print_sections([requirements_section(files, texts, written=arguments.write)])
+        written = [file for file in files if file.path not in unwritten]
+        console.print_sections([requirements_section(written, texts, written=arguments.write)])
+        for error in unwritten.values():
+            console.print_notice(texts.label("mend-failed", why=texts.error(error).text))
+    return int(bool(unwritten))
 
 
 def _do(  # noqa: PLR0917
