@@ -203,7 +203,7 @@ def of_pdm(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
     project.run("lock", "--quiet")
     project.run("sync", "--quiet")
     found["with the lines"] = project.state()
-    loader, _ = put_companions(project.folder / "wheels")
+    loader, _ = put_companions(project.folder / "gpu-wheels")
     base: tuple[str | Path, ...] = (project.python, "-m", "pip", "install", "-q", "--no-deps")
     call(*base, loader, environ=project.environ)
     project.run("sync", "--quiet")
@@ -246,7 +246,7 @@ def with_poetry(project: Project, edit: Callable[[], object]) -> dict[str, dict[
     project.run("lock", "--quiet")
     project.run("sync", "--quiet")
     found = {"as it stands": project.state()}
-    loader, _ = put_companions(project.folder / "wheels")
+    loader, _ = put_companions(project.folder / "gpu-wheels")
     edit()
     project.renew()
     [command] = re.findall(r"`poetry (add .*?)`", remedy("poetry"))
@@ -267,7 +267,7 @@ def of_pip(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for kind in ("as it stands", "with a marker that never holds", "with the lines"):
         project = make(f"pip {kind}")
-        _, stand_in = put_companions(project.folder / "wheels")
+        _, stand_in = put_companions(project.folder / "gpu-wheels")
         constraint = {
             "as it stands": "",
             "with a marker that never holds": "onnxruntime; sys_platform == 'never'",

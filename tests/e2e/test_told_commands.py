@@ -71,7 +71,7 @@ ENDS = {
     "ortgpu-fix download -d wheels --facts host.json": 0,
     "ortgpu-fix download -d DIR": 0,
     "ortgpu-fix lock -o FILE": 0,
-    "ortgpu-fix lock --facts laptop.json --facts server.json -d wheels -o gpu.txt": 0,
+    "ortgpu-fix lock --facts laptop.json --facts server.json -d gpu-wheels -o gpu.txt": 0,
     "ortgpu-fix lock --facts host1.json --facts host2.json -o gpu.txt": 0,
     "ortgpu-fix lock -o gpu.txt": 0,
     "ortgpu-fix lock --check gpu.txt": 1,

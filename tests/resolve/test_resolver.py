@@ -636,9 +636,9 @@ def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("tool", "line"),
     [
-        ("uv", "`ortgpu-fix lock --format uv -d wheels -o gpu.toml`"),
+        ("uv", "`ortgpu-fix lock --format uv -d gpu-wheels -o gpu.toml`"),
         ("pdm", 'excludes = ["onnxruntime"]'),
-        ("poetry", '{ path = "wheels/onnxruntime-1.26.0-py3-none-any.whl", python = ">=3.10" }'),
+        ("poetry", '"gpu-wheels/onnxruntime-1.26.0-py3-none-any.whl", python = ">=3.10" }'),
         ("hatch", "nothing there brings onnxruntime itself"),
     ],
 )
