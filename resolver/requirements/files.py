@@ -35,6 +35,7 @@ from .lines import (
 from .overrides import exclude_cpu_build, project_tool
 from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
 from .rewrite_pyproject import rewrite_pyproject, since
+from .workspace import find_root
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -142,11 +143,21 @@ def rewrite_files(
     a wheel for. Raises Error `requirements-unreadable`.
     """
     paths = [Path(file) for file in files]
+    projects = [path for path in paths if path.suffix == ".toml"]
+    roots = {path: find_root(path) for path in projects} if transitive else {}
     rewritten = [
-        _pyproject(path, version, markers, python, transitive=transitive)
-        for path in paths
-        if path.suffix == ".toml"
+        _pyproject(
+            path,
+            version,
+            markers,
+            python,
+            transitive=transitive,
+            member=roots.get(path) is not None,
+        )
+        for path in projects
     ]
+    others = {*roots.values()} - {None, *(path.resolve() for path in projects)}
+    rewritten += [_left_to(root, version, python) for root in sorted(filter(None, others))]
     texts = collect_files(path for path in paths if path.suffix != ".toml")
     with_gpu = {
         path
@@ -191,7 +202,13 @@ def _write(file: RewrittenFile) -> Error | None:
 
 
 def _pyproject(
-    path: Path, version: str, markers: Mapping[str, str], python: str, *, transitive: bool
+    path: Path,
+    version: str,
+    markers: Mapping[str, str],
+    python: str,
+    *,
+    transitive: bool,
+    member: bool,
 ) -> RewrittenFile:
     content = read_requirements_file(path)
     try:
@@ -199,14 +216,29 @@ def _pyproject(
         oldest = since(text, python)
         new = rewrite_pyproject(text, version, markers, oldest)
         locks = {lock for lock in LOCKS.values() if path.with_name(lock).is_file()}
-        tool = project_tool(locks, new.text) if transitive else None
+        tool = "uv" if member else project_tool(locks, new.text) if transitive else None
         if tool is not None:
-            more = exclude_cpu_build(new.text, version, tool, oldest)
+            more = exclude_cpu_build(new.text, version, tool, oldest, member=member)
             edits = tuple(sorted((*new.edits, *more.edits), key=lambda edit: edit.line))
             new = RewrittenText(text=more.text, edits=edits)
     except ValueError as error:  # no UTF-8, no TOML, or a number that is too long for Python
         raise Error("requirements-unreadable", file=path, cause=error) from error
     return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())
+
+
+def _left_to(root: Path, version: str, python: str) -> RewrittenFile:
+    """Return the root of a workspace with the override that it needs, which nobody asked to write.
+
+    Raises Error `requirements-unreadable`.
+    """
+    content = read_requirements_file(root)
+    text = content.decode("utf-8")
+    edits = tuple(
+        Edit(line=edit.line, before=f"{edit.before}: {edit.after}", after=None, done="root")
+        for edit in exclude_cpu_build(text, version, "uv", since(text, python)).edits
+        if edit.before.startswith("[tool")
+    )
+    return RewrittenFile(path=root, edits=edits, before=content, after=content)
 
 
 def _of_wheel(found: Requirement) -> Requirement:

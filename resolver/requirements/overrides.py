@@ -55,12 +55,12 @@ def project_tool(locks: Collection[str], text: str) -> str | None:
 
 
 def exclude_cpu_build(
-    text: str, version: str, tool: str, python: str | None = None
+    text: str, version: str, tool: str, python: str | None = None, *, member: bool = False
 ) -> RewrittenText:
     """Return pyproject.toml with onnxruntime-gpu `version` required and the CPU build excluded.
 
-    `python`: the oldest that this is for, where the project allows an older one. What is there
-    already stays. Raises tomllib.TOMLDecodeError.
+    `python`: the oldest that this is for, where the project allows an older one; `member`: its root
+    excludes. What is there already stays, and no project is made. Raises tomllib.TOMLDecodeError.
     """
     edits: list[Edit] = []
     exclusions, excluding = _EXCLUSIONS[tool]
@@ -70,9 +70,9 @@ def exclude_cpu_build(
         (_DEPENDENCIES, GPU_BUILD, with_python(f"{GPU_BUILD}=={version}", python)),
         (exclusions, CPU_BUILD, excluding),
     )
-    for path, name, value in wanted:
+    for path, name, value in wanted[: 1 if member else None]:
         document = tomllib.loads(text)
-        if name in _names(document, path):
+        if name in _names(document, path) or (path == _DEPENDENCIES and "project" not in document):
             continue
         where = f"[{'.'.join(map(str, path[:-1]))}] {path[-1]}"
         added = next(_additions(text, document, path, value), None)

@@ -11,6 +11,7 @@ import pytest
 
 from ortgpu_fix.requirements.files import rewrite_files, write_rewritten
 from ortgpu_fix.requirements.overrides import OVERRIDE, exclude_cpu_build
+from ortgpu_fix.requirements.workspace import find_root
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -181,6 +182,67 @@ def test_only_a_project_of_uv_is_edited(tmp_path: Path, by: str | None) -> None:
     assert rewrite_files([str(file)], "1.26.0", {}) == ()
     write_rewritten(rewrite_files([str(file)], "1.26.0", {}, transitive=True))
     assert (OVERRIDE in file.read_text()) == (by is not None)
+
+
+ROOT = '[tool.uv.workspace]\nmembers = ["./packages/*", 3, ""]\nexclude = ["packages/old"]\n'
+
+
+def workspace(tmp_path: Path, name: str = "packages/a") -> tuple[Path, Path]:
+    """Write a workspace and a project in it; return both files."""
+    member = tmp_path / name / "pyproject.toml"
+    member.parent.mkdir(parents=True)
+    member.write_text(f'{HEAD}requires-python = ">=3.11"\n')
+    root = tmp_path / "pyproject.toml"
+    root.write_text(ROOT)
+    return root, member
+
+
+def test_a_member_of_a_workspace_gets_the_pin_and_its_root_the_override(tmp_path: Path) -> None:
+    """uv ignores the override of a member. A root that is no project is made none."""
+    root, member = workspace(tmp_path)
+    files = rewrite_files([str(member), str(root)], "1.26.0", {}, transitive=True, python="3.11")
+    write_rewritten(files)
+
+    assert [(file.path, edit.after) for file in files for edit in file.edits] == [
+        (member, PIN),
+        (root, "onnxruntime; python_version < '3.11'"),
+    ]
+    assert "override" not in member.read_text()
+    assert "[project]" not in root.read_text()
+    assert rewrite_files([str(member)], "1.26.0", {}, transitive=True) == ()
+
+
+def test_a_root_that_is_not_named_is_told_and_left(tmp_path: Path) -> None:
+    root, member = workspace(tmp_path)
+    files = rewrite_files([str(member)], "1.26.0", {}, transitive=True)
+
+    assert [(file.path, edit.after, edit.done) for file in files for edit in file.edits] == [
+        (member, PIN, "added"),
+        (root, None, "root"),
+    ]
+    assert files[1].edits[0].before == f"[tool.uv] override-dependencies: {OVERRIDE}"
+    write_rewritten(files)
+    assert root.read_text() == ROOT
+    assert rewrite_files([str(member)], "1.26.0", {}) == ()
+
+
+@pytest.mark.parametrize("name", ["packages/old", "other", "packages/a/b", "x/packages/a"])
+def test_what_is_no_member_of_the_workspace_above_it_is_a_project_of_its_own(
+    tmp_path: Path, name: str
+) -> None:
+    _, member = workspace(tmp_path, name)
+
+    assert find_root(member) is None
+
+
+@pytest.mark.parametrize("root", [b"[[", b"\xff", b'[project]\nname = "x"\n'])
+def test_a_folder_above_that_is_no_workspace(tmp_path: Path, root: bytes) -> None:
+    above, member = workspace(tmp_path)
+    (tmp_path / "packages/pyproject.toml").mkdir()
+    assert find_root(member) == above
+    above.write_bytes(root)
+
+    assert find_root(member) is None
 
 
 @pytest.mark.slow
