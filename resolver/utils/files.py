@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import Error, cause
@@ -23,21 +23,25 @@ _CHUNK = 1 << 20
 def write(path: Path, content: str | bytes) -> None:
     """Write `content` to `path`, whole or not at all; text in UTF-8.
 
-    An existing file keeps its permissions; a link is followed. What is no file, as a pipe or
-    `/dev/null`, stays, and gets it. Raises Error `file-unwritable`.
+    An existing file keeps its permissions, and its owner where this user may; a link is followed.
+    What is no file, as a pipe or `/dev/null`, stays, and gets it. Raises Error `file-unwritable`.
     """
     import tempfile  # noqa: PLC0415 - a plan writes nothing, and starts faster without
 
     with _unwritable(path):
         data = content if isinstance(content, bytes) else content.encode()
         goal = path.resolve()
-        mode = path.stat().st_mode if path.exists() else stat.S_IFREG | 0o666 & ~_umask()
+        before = path.stat() if path.exists() else None
+        mode = before.st_mode if before else stat.S_IFREG | 0o666 & ~_umask()
         if stat.S_IFMT(mode) not in {stat.S_IFREG, stat.S_IFDIR}:
             return _pour(path, data)
         descriptor, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name}.")
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
+            if before and sys.platform != "win32":
+                with suppress(OSError):  # root alone can give a file to another user
+                    os.chown(name, before.st_uid, before.st_gid)
             Path(name).chmod(mode & 0o777)
             Path(name).replace(goal)
         except BaseException:

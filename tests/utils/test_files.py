@@ -228,3 +228,28 @@ def test_a_file_that_nobody_may_change_is_no_place(
         check_place(file)
     kind[0] = errno.EACCES
     check_place(file)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="owners of Unix")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_file_stays_that_of_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, allowed: bool
+) -> None:
+    """`sudo ortgpu-fix --apply --write` gave it to root."""
+    given: list[tuple[int, int]] = []
+
+    def chown(_: str, user: int, group: int) -> None:
+        given.append((user, group))
+        if not allowed:
+            raise PermissionError(errno.EPERM, "no")
+
+    monkeypatch.setattr(os, "chown", chown)
+    write(tmp_path / "new", "x")
+    assert given == []
+    (tmp_path / "new").chmod(0o640)
+    there = (tmp_path / "new").stat()
+    write(tmp_path / "new", "y")
+
+    assert given == [(there.st_uid, there.st_gid)]
+    assert (tmp_path / "new").read_text() == "y"
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o640
