@@ -21,6 +21,7 @@ from typing import cast
 from packaging.requirements import Requirement
 
 from ..errors import Error
+from ..facts.model import CPU_BUILD
 from ..facts.project_tool import LOCKS
 from ..utils.files import check_place, read_bounded, write
 from ..versions import requirement
@@ -34,7 +35,7 @@ from .lines import (
 )
 from .overrides import exclude_cpu_build, project_tool
 from .rewrite import Edit, RewrittenText, names_gpu_build, rewrite_requirements
-from .rewrite_pyproject import rewrite_pyproject, since
+from .rewrite_pyproject import names_a_build, rewrite_pyproject, since
 from .workspace import find_root
 
 _MARKS = (
@@ -221,6 +222,9 @@ def _pyproject(
             more = exclude_cpu_build(new.text, version, tool, oldest, member=member)
             edits = tuple(sorted((*new.edits, *more.edits), key=lambda edit: edit.line))
             new = RewrittenText(text=more.text, edits=edits)
+        if not new.edits and not names_a_build(new.text):
+            absent = Edit(line=1, before=CPU_BUILD, after=None, done="absent")
+            new = RewrittenText(text=new.text, edits=(absent,))
     except ValueError as error:  # no UTF-8, no TOML, or a number that is too long for Python
         raise Error("requirements-unreadable", file=path, cause=error) from error
     return RewrittenFile(path=path, edits=new.edits, before=content, after=new.text.encode())

@@ -19,11 +19,13 @@ from ..versions import requirement
 from .lines import logical_lines, without_options
 
 BOTH = frozenset({GPU_BUILD, CPU_BUILD})
-Done = Literal["replaced", "commented", "hashes", "address", "other", "odd", "added", "root"]
+Done = Literal[
+    "replaced", "commented", "hashes", "address", "other", "odd", "added", "root", "absent"
+]
 """What becomes of a line: it is replaced, or commented out because another one names the GPU build.
 Or it stays: there are hashes in the file, it names an address, another list of the project has the
 GPU build, or it is written in a way that this program does not edit. Or it is a new line, or one
-for the root of the workspace, which was not named."""
+for the root of the workspace, which was not named. Or no line of the file names onnxruntime."""
 
 _REQUIREMENT = re.compile(
     r"(?P<lead>[ \t]*)(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?P<extras>[ \t]*\[[^\]\n]*\])?"

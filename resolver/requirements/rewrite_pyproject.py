@@ -48,6 +48,18 @@ def dependencies(text: str) -> tuple[str, ...]:
     return tuple(row for row in rows if isinstance(row, str))
 
 
+def names_a_build(text: str) -> bool:
+    """Return whether a requirement that is read here names a build of onnxruntime, in force or not.
+
+    Raises tomllib.TOMLDecodeError.
+    """
+    document = tomllib.loads(text)
+    named = (requirement(value) for _, value in _requirements(document))
+    return any(_poetry(document)) or any(
+        row is not None and canonicalize_name(row.name) in BOTH for row in named
+    )
+
+
 def since(text: str, python: str) -> str | None:
     """Return `python` (`3.11`) where the project allows an older one, too: then pins need a marker.
 

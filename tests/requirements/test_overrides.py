@@ -169,7 +169,9 @@ def test_a_project_of_poetry_is_left(tmp_path: Path) -> None:
     file.write_text(HEAD + '\n[tool.poetry]\nname = "app"\n')
     (tmp_path / "poetry.lock").touch()
 
-    assert rewrite_files([str(file)], "1.26.0", {}, transitive=True) == ()
+    [left] = rewrite_files([str(file)], "1.26.0", {}, transitive=True)
+    assert [edit.done for edit in left.edits] == ["absent"]
+    assert left.before == left.after
 
 
 @pytest.mark.parametrize("by", ["lock", "table", None])
@@ -179,7 +181,8 @@ def test_only_a_project_of_uv_is_edited(tmp_path: Path, by: str | None) -> None:
     if by == "lock":
         (tmp_path / "uv.lock").touch()
 
-    assert rewrite_files([str(file)], "1.26.0", {}) == ()
+    [left] = rewrite_files([str(file)], "1.26.0", {})
+    assert [edit.done for edit in left.edits] == ["absent"]
     write_rewritten(rewrite_files([str(file)], "1.26.0", {}, transitive=True))
     assert (OVERRIDE in file.read_text()) == (by is not None)
 

@@ -527,6 +527,31 @@ def test_a_project_parses_to_the_same_apart_from_the_pin(
 # Files.
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[tool.hatch.envs.default]\ndependencies = ["onnxruntime"]\n', True),
+        ('[tool.pixi.pypi-dependencies]\nonnxruntime = "*"\n', True),
+        ('[project]\ndynamic = ["dependencies"]\ndependencies = ["numpy", "what is"]\n', True),
+        (f'[project]\ndependencies = ["numpy", "{GOOD}"]\n', False),
+        ("[project]\ndependencies = [\"OnnxRuntime; sys_platform == 'darwin'\"]\n", False),
+        ('[tool.poetry.dependencies]\nonnxruntime-gpu = "1.26.0"\n', False),
+    ],
+)
+def test_a_project_that_names_no_onnxruntime_is_told(
+    tmp_path: Path, text: str, *, told: bool
+) -> None:
+    """Nothing was said: it looked as if it was written."""
+    file = tmp_path / "pyproject.toml"
+    file.write_text(text)
+    files = rewrite_files([str(file)], "1.26.0", MARKERS)
+
+    absent = Edit(line=1, before="onnxruntime", after=None, done="absent")
+    assert [edit for row in files for edit in row.edits] == ([absent] if told else [])
+    write_rewritten(files)
+    assert file.read_text() == text
+
+
 def test_files_keep_their_encoding_and_what_they_include_is_mended(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     top = b"\xef\xbb\xbfonnxruntime>=1.17  # caf\xc3\xa9 \xff\r\n-r sub/more.txt\r\n-r https://x/y.txt\n"
@@ -608,7 +633,7 @@ def test_a_file_that_cannot_be_read(name: str, content: bytes | None, tmp_path: 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_what_becomes_of_each_line_is_told(language: Any) -> None:
-    stays: tuple[Done, ...] = ("hashes", "address", "other", "odd")
+    stays: tuple[Done, ...] = ("hashes", "address", "other", "odd", "root", "absent")
     replaced = Edit(line=1, before="a", after="b", done="replaced")
     staying = tuple(Edit(line=2, before="c", after=None, done=why) for why in stays)
     file = RewrittenFile(
