@@ -444,7 +444,7 @@ def test_without_limits_and_without_a_gpu_uv_needs_little() -> None:
     assert document["dependency-groups"] == {
         "gpu": ["onnxruntime==1.26.0 ; python_version >= '3.11'"]
     }
-    assert set(document["tool"]["uv"]) == {"default-groups", "required-environments"}
+    assert set(document["tool"]["uv"]) == {"default-groups"}
 
 
 def test_every_requirement_for_uv_is_one() -> None:

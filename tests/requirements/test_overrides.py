@@ -217,15 +217,17 @@ def test_a_member_of_a_workspace_gets_the_pin_and_its_root_the_override(tmp_path
 
 def test_a_root_that_is_not_named_is_told_and_left(tmp_path: Path) -> None:
     root, member = workspace(tmp_path)
-    files = rewrite_files([str(member)], "1.26.0", {}, transitive=True)
+    root.write_text(text := f'{HEAD}requires-python = ">=3.9"\n{ROOT}')
+    files = rewrite_files([str(member)], "1.26.0", {}, transitive=True, python="3.11")
 
     assert [(file.path, edit.after, edit.done) for file in files for edit in file.edits] == [
         (member, PIN, "added"),
         (root, None, "root"),
     ]
-    assert files[1].edits[0].before == f"[tool.uv] override-dependencies: {OVERRIDE}"
+    before = "[tool.uv] override-dependencies: onnxruntime; python_version < '3.11'"
+    assert files[1].edits[0].before == before
     write_rewritten(files)
-    assert root.read_text() == ROOT
+    assert root.read_text() == text
     assert rewrite_files([str(member)], "1.26.0", {}) == ()
 
 

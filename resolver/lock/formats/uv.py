@@ -30,12 +30,13 @@ def uv_lines(lock: Lock) -> str:
     chosen = locked_distributions(lock, closure=False, beside=_elsewhere(lock))
     settings: dict[str, Value] = {"default-groups": [GROUP]}
     platforms = {(place.sys_platform, place.platform_machine) for place in lock.places}
-    settings["required-environments"] = Rows(
-        [
-            f"sys_platform == '{system}' and platform_machine == '{machine}'"
-            for system, machine in sorted(platforms)
-        ]
-    )
+    if len(platforms) > 1:  # uv before 0.6.5 ignores the whole table for it
+        settings["required-environments"] = Rows(
+            [
+                f"sys_platform == '{system}' and platform_machine == '{machine}'"
+                for system, machine in sorted(platforms)
+            ]
+        )
     if lock.cuda and STAND_IN not in lock.companions:
         settings["override-dependencies"] = Rows([_elsewhere_only(lock)])
     limits = _limits(lock)
