@@ -27,15 +27,24 @@ def marker_place(facts: Facts) -> MarkerPlace:
     return MarkerPlace(**{axis: environment[axis] for axis in _AXES})
 
 
-def marker_for(chosen: Collection[MarkerPlace], everywhere: Collection[MarkerPlace]) -> str:
+def marker_for(
+    chosen: Collection[MarkerPlace],
+    everywhere: Collection[MarkerPlace],
+    since: str | None = None,
+) -> str:
     """Return the shortest marker that holds in `chosen` and nowhere else in `everywhere`.
 
-    Empty where it always holds.
+    Empty where it always holds; with `since` never on an older Python than that.
     """
     others = set(everywhere) - set(chosen)
     subsets = (axes for count in range(len(_AXES) + 1) for axes in combinations(_AXES, count))
     axes = next(axes for axes in subsets if not _values(axes, chosen) & _values(axes, others))
-    return _text(axes, _values(axes, chosen))
+    rows = _values(axes, chosen)
+    text = _text(axes, rows)
+    if since is None or _AXES[-1] in axes:
+        return text
+    term = f"({text})" if len(rows) > 1 else text
+    return " and ".join(filter(None, (term, f"python_version >= '{since}'")))
 
 
 def _values(axes: Sequence[str], places: Collection[MarkerPlace]) -> set[tuple[str, ...]]:

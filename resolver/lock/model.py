@@ -106,12 +106,16 @@ class LockedDistribution:
 
 
 def locked_distributions(
-    lock: Lock, *, closure: bool = True, beside: Collection[MarkerPlace] = ()
+    lock: Lock,
+    *,
+    closure: bool = True,
+    beside: Collection[MarkerPlace] = (),
+    since: str | None = None,
 ) -> tuple[LockedDistribution, ...]:
     """Return what the lock installs, by name; without the `closure` only what was chosen.
 
-    The markers distinguish the places of the lock, and those in `beside`. Raises Error `lock-apart`
-    where two targets differ that no marker can distinguish.
+    The markers distinguish the places of the lock, those in `beside`, and Pythons before `since`.
+    Raises Error `lock-apart` where two targets differ that no marker can distinguish.
     """
     rows: dict[tuple[str, str, str], dict[Pinned, set[MarkerPlace]]] = {}
     for target in lock.targets:
@@ -135,9 +139,9 @@ def locked_distributions(
                 name=name,
                 version=version,
                 index=index,
-                marker=marker_for(places, everywhere),
+                marker=marker_for(places, everywhere, since),
                 files=tuple(
-                    LockedFile(pinned=pinned, marker=marker_for(places, everywhere))
+                    LockedFile(pinned=pinned, marker=marker_for(places, everywhere, since))
                     for pinned, places in sorted(files.items(), key=lambda row: row[0].wheel.file)
                 ),
             )

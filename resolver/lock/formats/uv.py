@@ -27,7 +27,7 @@ GROUP = "gpu"
 
 def uv_lines(lock: Lock) -> str:
     """Return the tables to add to pyproject.toml. Raises as `pylock` does."""
-    chosen = locked_distributions(lock, closure=False, beside=_elsewhere(lock))
+    chosen = locked_distributions(lock, closure=False, beside=_elsewhere(lock), since=lock.python)
     settings: dict[str, Value] = {"default-groups": [GROUP]}
     platforms = {(place.sys_platform, place.platform_machine) for place in lock.places}
     if len(platforms) > 1:  # uv before 0.6.5 ignores the whole table for it
@@ -42,14 +42,14 @@ def uv_lines(lock: Lock) -> str:
     limits = _limits(lock)
     if lock.cuda and limits:
         settings["constraint-dependencies"] = Rows(limits)
-    required = [_requirement(lock, pin_word(pin.name, pin.version), pin.marker) for pin in chosen]
+    required = [_requirement(pin_word(pin.name, pin.version), pin.marker) for pin in chosen]
     texts = [
         header(lock, INSTALL),
         single("dependency-groups", {GROUP: Rows(required if lock.cuda else limits)}),
         single("tool.uv", settings),
     ]
     named = {pin.index: _index_name(pin) for pin in chosen if "://" in pin.index}
-    sources = _sources(lock, chosen, named)
+    sources = _sources(chosen, named)
     if sources:
         texts.append(single("tool.uv.sources", sources))
     texts += [
@@ -74,19 +74,9 @@ def _elsewhere_only(lock: Lock) -> str:
     return f"{STAND_IN} ; {elsewhere} or python_version < '{lock.python}'"
 
 
-def _requirement(lock: Lock, text: str, marker: str) -> str:
-    return f"{text} ; {_here(lock, marker)}"
-
-
-def _here(lock: Lock, marker: str) -> str:
-    """Return `marker` for the Pythons that the wheels fit: uv locks for all that a project allows.
-
-    Without it, a project that allows an older one cannot be locked.
-    """
-    if "python_version" in marker:
-        return marker
-    term = f"({marker})" if " or " in marker else marker
-    return " and ".join(filter(None, (term, f"python_version >= '{lock.python}'")))
+def _requirement(text: str, marker: str) -> str:
+    """Return a requirement where it is for: uv locks for every Python that a project allows."""
+    return f"{text} ; {marker}"
 
 
 def _limits(lock: Lock) -> list[str]:
@@ -94,10 +84,11 @@ def _limits(lock: Lock) -> list[str]:
     ranges = {line for target in lock.targets for line in target.ranges}
     return [
         _requirement(
-            lock,
             line,
             marker_for(
-                {target.where for target in lock.targets if line in target.ranges}, lock.places
+                {target.where for target in lock.targets if line in target.ranges},
+                lock.places,
+                lock.python,
             ),
         )
         for line in sorted(ranges)
@@ -105,9 +96,7 @@ def _limits(lock: Lock) -> list[str]:
     ]
 
 
-def _sources(
-    lock: Lock, chosen: tuple[LockedDistribution, ...], named: dict[str, str]
-) -> dict[str, Value]:
+def _sources(chosen: tuple[LockedDistribution, ...], named: dict[str, str]) -> dict[str, Value]:
     """Return the source of each distribution that is not from the default index.
 
     Each has a marker: a developer's machine takes none of them.
@@ -115,13 +104,12 @@ def _sources(
     sources: dict[str, list[Value]] = {}
     for pin in chosen:
         if pin.index in named:
-            source = {"index": named[pin.index], "marker": _here(lock, pin.marker)}
+            source = {"index": named[pin.index], "marker": pin.marker}
             sources.setdefault(pin.name, []).append(source)
         elif pin.index == HERE:
             for file in pin.files:
                 url = file.pinned.url
-                marker = _here(lock, file.marker)
-                source = {"url" if "://" in url else "path": url, "marker": marker}
+                source = {"url" if "://" in url else "path": url, "marker": file.marker}
                 sources.setdefault(pin.name, []).append(source)
     return {
         name: rows[0] if len(rows) == 1 else Rows(rows) for name, rows in sorted(sources.items())
