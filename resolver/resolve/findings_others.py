@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..companions.contents import KEEP, LIBRARIES
-from ..errors import Cause, cause
+from ..errors import cause
 from ..facts.model import GPU_BUILD, Package
 from ..facts.unmet import new_conflicts
 from ..matrix.torch import TORCH
@@ -28,7 +28,7 @@ def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator
         by
         for row in rejected
         for why in row.reasons
-        if why.code in {"consumer-other-cuda", "folder-used"}
+        if why.code in {"consumer-other-cuda", "consumer-other-cudnn", "folder-used"}
         for by in why.by
     }
     users = [row for row in here.consumers if row.by in deciding or row.name == TORCH]
@@ -43,7 +43,7 @@ def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator
 
 
 def cudnn_findings(here: Situation, changes: Changes | None) -> Iterator[Finding]:
-    """Say who opens the libraries of a cuDNN that is not here, beside another one that is.
+    """Say who opens a cuDNN that is not here, beside another one that is, or that the plan brings.
 
     torch brings its own to Windows; what others require of the nvidia wheels pip looks after.
     """
@@ -56,18 +56,21 @@ def cudnn_findings(here: Situation, changes: Changes | None) -> Iterator[Finding
     for row in here.consumers:
         wanted = _cudnn_of(row.needs) if row.why.code == "consumer-read" else set()
         if there and wanted and not wanted & there and not row.idle:
+            wish = release_for_cudnn(there, row, here)
             yield finding(
                 "consumer-without-cudnn",
                 "info",
                 by=row.by,
                 cudnn=", ".join(sorted(wanted)),
                 found=", ".join(sorted(there)),
-                way=_release_for(there, row, here),
+                way=cause("release-for-cudnn", wish=wish)
+                if wish
+                else cause("no-release-for-cudnn"),
             )
 
 
-def _release_for(cudnn: Collection[str], consumer: Consumer, here: Situation) -> Cause:
-    """Return what to install: the oldest newer release that opens no other major of `cudnn`."""
+def release_for_cudnn(cudnn: Collection[str], consumer: Consumer, here: Situation) -> str | None:
+    """Return the oldest newer release that opens no other major of `cudnn`: `older>=4.5.0`."""
     rows = here.matrix.consumers.get(consumer.name, ())
     fits = [
         row.first
@@ -75,9 +78,7 @@ def _release_for(cudnn: Collection[str], consumer: Consumer, here: Situation) ->
         if row.platform == here.platform and not at_least(consumer.version, row.first)
         if _cudnn_of(row.needs).issubset(cudnn)
     ]
-    if not fits:
-        return cause("no-release-for-cudnn")
-    return cause("release-for-cudnn", wish=f"{consumer.name}>={min(fits, key=newest_first)}")
+    return f"{consumer.name}>={min(fits, key=newest_first)}" if fits else None
 
 
 def _cudnn_of(libraries: Iterable[str]) -> set[str]:

@@ -94,7 +94,8 @@ def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
 def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
     """Ask that those who use CUDA can share cuDNN with the build.
 
-    One that finds no CUDA of its own here does not make an installed release wrong.
+    One that finds no CUDA of its own here does not make an installed release wrong. One that finds
+    its cuDNN in an installed wheel, and declares nothing, keeps the major of that wheel.
     """
     apart = subject.build.platform != here.platform or not subject.build.cudnn
     if apart or here.options.conflicts:
@@ -108,6 +109,20 @@ def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
                 cudnn=subject.build.cudnn,
                 needs=major(subject.build.cuda),
             )
+    cuda = major(subject.build.cuda)
+    wheel = here.facts.package(f"nvidia-cudnn-cu{cuda}")
+    if wheel is None or major(wheel.version) == subject.build.cudnn:
+        return
+    using = tuple(
+        row.by
+        for row in here.consumers
+        if row.why.code == "consumer-read" and (row.cuda, row.cudnn) == (cuda, major(wheel.version))
+    )
+    if using:
+        installed = f"{wheel.name} {wheel.version}"
+        yield reason(
+            "consumer-other-cudnn", by=using, cudnn=subject.build.cudnn, installed=installed
+        )
 
 
 def check_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:

@@ -13,6 +13,7 @@ from ..plan.model import Rejected, Unlock
 from ..plan.reasons import Named, Reason, reason
 from ..versions import major, newest_first, numbers
 from .candidate import Candidate
+from .findings_others import release_for_cudnn
 from .gpu_code import capabilities
 from .options import PlanOptions
 from .release_checks import glibc_suffices
@@ -23,14 +24,17 @@ _DATA_CENTER_CHIPS = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """A100 and A30, H100 and H200, B200, B300: https://developer.nvidia.com/cuda-gpus."""
 _BLOCKING = {
     "consumer-other-cuda",
+    "consumer-other-cudnn",
     "demand-conflict",
     "folder-owned",
     "folder-used",
     "library-pins-differ",
     "requirement-conflict",
 }
-_BY_THEIR_CUDA = {"consumer-other-cuda", "folder-owned", "folder-used"}
+_BY_THEIR_CUDA = {"consumer-other-cuda", "consumer-other-cudnn", "folder-owned", "folder-used"}
 """Of these, the reasons that another version of the package need not mend."""
+_ALLOWED = {"consumer-other-cudnn", "library-pins-differ"}
+"""Of these, the reasons for which `--allow conflicts` is named."""
 Newest = Callable[[Situation, str | None], Named | None]
 Torches = Callable[[Situation], Iterator[TorchChoice]]
 
@@ -52,7 +56,7 @@ def unlock(
         *_without_blockers(here, rejected, now, newest),
         *_without_lines(here, rejected, now, newest),
     ]
-    if any(why.code == "library-pins-differ" for row in rejected for why in row.reasons):
+    if any(why.code in _ALLOWED for row in rejected for why in row.reasons):
         rows += _with_conflicts(here, now, newest)
     changes = list(_changes(here))
     for change, facts, options in changes:
@@ -66,8 +70,10 @@ def unlock(
     fixed = here.torch is not None or here.options.torch != "keep"
     if fixed and newest(without_torch(here), now) is not None:
         others = (*_other_torches(here, now, torches), *_distinct(rows))
-        return others if works else (*others, *_feed_beside_torch(here))
-    return (*_distinct(rows), *_feeds(here, rejected))
+        return others if works else (*others, *_feed_for_older_cudnn(here))
+    older = any(why.code == "consumer-other-cudnn" for row in rejected for why in row.reasons)
+    feeds = _feed_for_older_cudnn(here) if older and not works else _feeds(here, rejected)
+    return (*_distinct(rows), *feeds)
 
 
 _OF_MACHINE = frozenset(
@@ -113,19 +119,18 @@ def _is_older_than_all_code(cuda: str, here: Situation) -> bool:
     return any(targets and numbers(gpu) < min(targets) for gpu in capabilities(here))
 
 
-def _feed_beside_torch(here: Situation) -> Iterator[Unlock]:
-    """Yield the index for the CUDA of a torch whose cuDNN is older than that of PyPI's builds.
+def _feed_for_older_cudnn(here: Situation) -> Iterator[Unlock]:
+    """Yield the index for the CUDA of one whose cuDNN is older than that of PyPI's builds.
 
-    torch 2.1 to 2.3 have CUDA 12 and cuDNN 8, as the builds of that index do (1.17, 1.18).
+    torch 2.1 to 2.3 and ctranslate2 4.0 to 4.4 have CUDA 12 and cuDNN 8, as the builds of that
+    index do (1.17, 1.18).
     """
-    build = here.torch.build if here.torch else None
-    if build is None or build.cuda is None or build.cudnn is None:
-        return
-    cuda = major(build.cuda)
-    cudnns = {int(row.cudnn) for row in here.matrix.builds if major(row.cuda) == cuda}
-    older = cudnns and int(major(build.cudnn)) < min(cudnns)
-    if cuda in here.matrix.feeds and older and here.platform.endswith("x86_64"):
-        yield _feed(cuda, here)
+    for user in here.consumers:
+        cudnns = [int(row.cudnn) for row in here.matrix.builds if major(row.cuda) == user.cuda]
+        older = user.cudnn and cudnns and int(user.cudnn) < min(cudnns)
+        if older and user.cuda in here.matrix.feeds and here.platform.endswith("x86_64"):
+            yield _feed(str(user.cuda), here)
+            return
 
 
 def _without_blockers(
@@ -148,11 +153,21 @@ def _without_blockers(
         packages = [row for row in here.facts.packages if row.name in names]
         by = tuple(Named(row.name, row.version) for row in packages)
         change = reason("other-cuda", by=by)
-        if all(blockers[name] for name in names):
+        if all("consumer-other-cudnn" in blockers[name] for name in names):
+            change = _other_cudnn(names, gain, here) or change
+        if all(blockers[name] - _BY_THEIR_CUDA for name in names):
             wanted = [f"{build}=={gain.version}" for build in _builds_to_ask(here, names, gain)]
             command = " ".join(["pip install --dry-run", *names, *wanted])
             change = reason("other-version", by=by, command=command)
         yield Unlock(change=change, gains=(gain,))
+
+
+def _other_cudnn(names: Sequence[str], gain: Named, here: Situation) -> Reason | None:
+    """Return the releases of `names` that need no older cuDNN than `gain` does, if all have one."""
+    cudnns = {build.cudnn for build in here.matrix.builds if build.version == gain.version}
+    users = [row for row in here.consumers if row.name in names]
+    wishes = [release_for_cudnn(cudnns, row, here) for row in users]
+    return reason("other-cudnn", wishes=", ".join(filter(None, wishes))) if all(wishes) else None
 
 
 def _builds_to_ask(here: Situation, names: Sequence[str], gain: Named) -> Sequence[str]:
@@ -194,16 +209,16 @@ def _with_conflicts(here: Situation, now: str | None, newest: Newest) -> Iterato
         yield Unlock(change=change, gains=(gain,))
 
 
-def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, bool]:
-    """Return who excludes releases newer than `now`, and whether by a requirement; torch apart."""
-    found: dict[str, bool] = {}
+def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, set[str]]:
+    """Return who excludes releases newer than `now`, and the codes of the reasons; torch apart."""
+    found: dict[str, set[str]] = {}
     for row in rejected:
         if now is not None and newest_first(row.version) <= newest_first(now):
             continue
         for why in row.reasons:
             if why.code in _BLOCKING:
                 for name in (by.name for by in why.by if isinstance(by, Named)):
-                    found[name] = found.get(name, False) or why.code not in _BY_THEIR_CUDA
+                    found.setdefault(name, set()).add(why.code)
     return {name: found[name] for name in sorted(found.keys() - {TORCH, *DOMAIN_LIBRARIES})}
 
 

@@ -109,6 +109,29 @@ def test_the_cudnn_beside_ctranslate2_stays_though_it_declares_nothing(
     assert made.uninstall == ("onnxruntime",)
 
 
+@pytest.mark.parametrize(
+    ("user", "newer"),
+    [("ctranslate2 4.3.1", "ctranslate2>=4.5.0"), ("tensorflow 2.15.1", "tensorflow>=2.18.0")],
+)
+def test_the_older_cudnn_of_those_that_declare_nothing_is_not_taken_from_them(
+    user: str, newer: str
+) -> None:
+    rows = user, "nvidia-cublas-cu12 12.4.5.8", "nvidia-cudnn-cu12 8.9.7.29"
+    facts = synthetic.facts(*rows, driver="12.4", python="3.11.4")
+    made = resolve(facts, PlanOptions(), load_matrix())
+
+    assert made.verdict == "impossible"
+    assert [(row.change.code, gains(row)) for row in made.unlock] == [
+        ("other-cudnn", "onnxruntime-gpu 1.26.0"),
+        ("allow-conflicts", "onnxruntime-gpu 1.26.0"),
+        ("ort-index", "onnxruntime-gpu (CUDA 12)"),
+    ]
+    assert values_of(made.unlock[0].change) == {"wishes": newer}
+    name, _, release = newer.partition(">=")
+    facts = synthetic.facts(f"{name} {release}", *rows[1:], driver="12.4", python="3.11.4")
+    assert resolve(facts, PlanOptions(), load_matrix()).release == "1.26.0"
+
+
 @pytest.mark.parametrize("name", ["faster-whisper", "cupy-cuda12x"])
 def test_without_libraries_the_cuda_that_all_can_use_is_taken(name: str) -> None:
     assert planned(name, "580.95.05").release == "1.26.0"

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from told import values_of
+from told import gains, values_of
 
 import synthetic
 from ortgpu_fix.errors import cause
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.matrix.parse import parse
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
+EN = load_texts("en")
 CUBLAS, CUDNN = "nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0"
 
 
@@ -145,3 +147,137 @@ def test_a_cudnn_that_the_plan_removes_serves_nobody() -> None:
 
     assert made.uninstall == ("nvidia-cudnn-cu11",)
     assert [(row["cudnn"], row["found"]) for row in without_cudnn(made)] == [("8", "9")]
+
+
+CUDNN_8 = "nvidia-cudnn-cu12 8.9.7"
+
+
+def kept(
+    matrix: Matrix, *packages: Any, options: PlanOptions | None = None, **machine: Any
+) -> tuple[Plan, list[tuple[str, dict[str, str], str]]]:
+    facts = synthetic.facts("older 1.5", *packages, **{"driver": "12.8", **machine})
+    made = resolve(facts, options or PlanOptions(), matrix)
+    return made, [(row.change.code, values_of(row.change), gains(row)) for row in made.unlock]
+
+
+def test_who_finds_its_cudnn_in_an_installed_wheel_keeps_that() -> None:
+    fits = newer("3", "libcudnn.so.9")
+    still = newer("2.5", "libcudnn.so.8") | {"last": "2.9"}
+    made, changes = kept(older(still, fits), "dataloader 1.5", CUBLAS, CUDNN_8)
+    against = {row.version: row.reasons for row in made.rejected}
+
+    assert made.verdict == "impossible"
+    assert [(why.code, values_of(why)) for why in against["1.26.0"]] == [
+        (
+            "consumer-other-cudnn",
+            {"by": "older 1.5", "cudnn": "9", "installed": "nvidia-cudnn-cu12 8.9.7"},
+        )
+    ]
+    assert [row.code for row in made.findings if row.code.startswith("consumer")] == [
+        "consumers-kept"
+    ]
+    assert changes[:2] == [
+        ("other-cudnn", {"wishes": "older>=3"}, "onnxruntime-gpu 1.26.0"),
+        ("allow-conflicts", {"flags": "--allow conflicts"}, "onnxruntime-gpu 1.26.0"),
+    ]
+    moved, _ = kept(older(fits), CUBLAS, CUDNN_8, options=PlanOptions(conflicts=True))
+    assert ("nvidia-cudnn-cu12", "9.28.0") in [(row.name, row.version) for row in moved.install]
+    assert len(without_cudnn(moved)) == 1
+    _, changes = kept(older(), CUBLAS, CUDNN_8)
+    assert changes[0] == ("other-cuda", {"by": "older 1.5"}, "onnxruntime-gpu 1.26.0")
+
+
+def test_what_is_told_of_it_reads_as_sentences() -> None:
+    made, _ = kept(older(newer("3", "libcudnn.so.9")), CUBLAS, CUDNN_8)
+    [why] = next(row.reasons for row in made.rejected if row.version == "1.26.0")
+
+    assert EN.reason(why) == (
+        "it needs cuDNN 9, and older 1.5 loads the installed nvidia-cudnn-cu12 8.9.7: an "
+        "environment holds one of them"
+    )
+    assert EN.change(made.unlock[0]) == "older>=3: it needs no older cuDNN"
+
+
+def test_two_of_them_are_named_together() -> None:
+    tables = synthetic.tables()
+    for name, first in (("elder", "3"), ("older", "4")):
+        tables["consumers"]["consumer"] += [
+            synthetic.consumer(name, "1", "2", "12", "8"),
+            synthetic.consumer(name, first, "9", "12", "9"),
+        ]
+    _, changes = kept(parse(tables, "", {}), "elder 1.5", CUBLAS, CUDNN_8)
+
+    assert changes[0] == (
+        *("other-cudnn", {"wishes": "elder>=3, older>=4"}, "onnxruntime-gpu 1.26.0"),
+    )
+    tables["consumers"]["consumer"].pop()
+    _, changes = kept(parse(tables, "", {}), "elder 1.5", CUBLAS, CUDNN_8)
+    assert changes[0][0] == "other-cuda"
+
+
+@pytest.mark.parametrize(("cuda", "cudnn"), [("12", "9"), ("11", "8"), (None, "8")])
+def test_who_loads_another_cudnn_than_the_installed_one_keeps_nothing(
+    cuda: str | None, cudnn: str
+) -> None:
+    tables = synthetic.tables()
+    tables["consumers"]["consumer"].append(synthetic.consumer("older", "1", "2", cuda, cudnn))
+    made, _ = kept(parse(tables, "", {}), CUBLAS, CUDNN_8)
+
+    assert made.release == "1.26.0"
+
+
+def test_who_says_which_wheels_it_takes_lets_them_move_within_that() -> None:
+    """pip would move them, too."""
+    asking = {"name": "asking", "version": "1", "requires": ["nvidia-cudnn-cu12"]}
+    facts = synthetic.facts(asking, CUBLAS, CUDNN_8, driver="12.8")
+    made = resolve(facts, PlanOptions(), synthetic.matrix())
+
+    assert made.consumers[0].cudnn == "8"
+    assert made.release == "1.26.0"
+
+
+@pytest.mark.parametrize(
+    ("feeds", "cudnn", "platform", "named"),
+    [
+        (("12",), "8", "x86_64", True),
+        (("11",), "8", "x86_64", False),
+        (("12",), "8", "aarch64", False),
+    ],
+)
+def test_the_index_with_builds_for_the_older_cudnn_is_named(
+    feeds: tuple[str, ...], cudnn: str, platform: str, *, named: bool
+) -> None:
+    tables = synthetic.tables()
+    rows = tables["consumers"]["consumer"]
+    rows += [
+        synthetic.consumer("elder", "1", "2", "10", "7"),
+        synthetic.consumer("older", "1", "2", "12", cudnn),
+    ]
+    machine: dict[str, Any] = {}
+    if platform == "aarch64":
+        machine = {"platform": {"system": "linux", "machine": platform, "libc": "glibc 2.35"}}
+        rows[-1]["platform"] = "linux_aarch64"
+        tables["onnxruntime"]["build"].pop()
+        for row in tables["onnxruntime"]["build"]:
+            row["platform"] = "linux_aarch64"
+    tables["distributions"]["feed"] = [
+        {"cuda": cuda, "url": f"https://feed.example/cuda-{cuda}/simple/"} for cuda in feeds
+    ]
+    others = "dataloader 1.5", "elder 1.5"  # no cuDNN; a CUDA for which there is no build
+    made, changes = kept(parse(tables, "", {}), *others, CUBLAS, CUDNN_8, **machine)
+
+    assert "consumer-other-cudnn" in {why.code for row in made.rejected for why in row.reasons}
+    assert ("ort-index" in {code for code, _, _ in changes}) is named
+
+
+def test_it_is_not_named_where_a_release_of_pypi_works() -> None:
+    """One for CUDA 13 has its cuDNN in a folder of its own here."""
+    tables = synthetic.tables()
+    tables["consumers"]["consumer"].append(synthetic.consumer("older", "1", "2", "12", "8"))
+    tables["distributions"]["feed"] = [{"cuda": "12", "url": "https://feed.example/simple/"}]
+    del tables["distributions"]["shared"][0]
+    made, changes = kept(parse(tables, "", {}), CUBLAS, CUDNN_8, driver="13.0")
+
+    assert made.release == "1.31.0"
+    assert "ort-index" not in {code for code, _, _ in changes}
+    assert "consumer-other-cudnn" in {why.code for row in made.rejected for why in row.reasons}

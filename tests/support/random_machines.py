@@ -88,6 +88,7 @@ USERS = [
     {"name": "own", "version": "1", "requires": ["nvidia-cudnn-cu13; extra == 'gpu'"]},
 ]
 CUDNNS = [
+    {"name": "nvidia-cudnn-cu12", "version": "8.9.7.29"},
     {"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},
     {"name": "nvidia-cudnn-cu13", "version": "9.12.0.46"},
 ]

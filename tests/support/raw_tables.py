@@ -221,11 +221,18 @@ class Machine:
     def together(self, build: Row) -> bool:
         """Tell whether each user of CUDA and `build` can load the cuDNN that they need.
 
-        One that has no CUDA of its own here loads none.
+        One that has no CUDA of its own here loads none. The installed wheel that one loads, and
+        does not require, keeps its major.
         """
         libraries = {row["name"] for row in self.document.get("libraries", ())}
         present = majors_here(self.installed, libraries, self.kinds)
         major = str(dotted(build["cuda"])[0])
+        wheel = self.installed.get(f"nvidia-cudnn-cu{major}")
+        own = wheel and str(dotted(wheel["version"])[0])
+        if own != build["cudnn"] and (major, own, False) in [
+            (user.cuda, user.cudnn, user.declares) for user in self.users if user.cudnn
+        ]:
+            return False
         return all(
             user.cuda in {None, major} or user.cudnn != build["cudnn"] or user.cuda not in present
             for user in self.users
