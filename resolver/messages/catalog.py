@@ -75,7 +75,8 @@ class Texts(NamedTuple):
 
     def change(self, unlock: Unlock) -> str:
         """Return the change that would allow more: `driver >= 580.65.06`."""
-        return self._text("unlock", unlock.change.code, "text", unlock.change.values)
+        change = self._text("unlock", unlock.change.code, "text", unlock.change.values)
+        return self.label("with-latest", change=change) if unlock.latest else change
 
     def summary(self, finding: Finding) -> str:
         """Return the finding as one sentence."""

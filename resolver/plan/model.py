@@ -52,6 +52,8 @@ class Unlock(NamedTuple):
     """`onnxruntime-gpu 1.31.1`, and the torch that comes with it."""
     of: str = ""
     """`CUDA 12`, `Jetson`: for whom a build is whose version is not known."""
+    latest: bool = False
+    """Only `--ort latest` takes it: without, another release that works goes before it."""
 
 
 class OtherWay(NamedTuple):

@@ -286,7 +286,8 @@ def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
     if installed is not None and installed.version == plan.release:
         code = "why-kept"
     else:
-        code = "why-asked" if asked else "why-newest"
+        shared = any(row.code == "newer-for-another-cuda" for row in plan.findings)
+        code = "why-shared" if shared else "why-asked" if asked else "why-newest"
     rows = [Row(text=texts.label(code, build=plan.build))]
     rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)
     return Section(heading=texts.label("why"), rows=tuple(rows))

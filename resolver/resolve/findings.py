@@ -80,6 +80,10 @@ def findings(
         same = here.installed_release == best.version and not here.other_way
         if same and works[0].version != best.version:
             rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
+        elif works[0].version != best.version and not here.other_way:
+            by = tuple(row.by for row in here.consumers if row.cuda == major(best.build.cuda))
+            newer = {"version": works[0].version, "chosen": best.version}
+            rows.append(finding("newer-for-another-cuda", "info", **newer, by=by))
     order = {"error": 0, "warning": 1, "info": 2}
     return tuple(sorted(rows, key=lambda row: order[row.severity]))
 

@@ -35,7 +35,7 @@ from .torch_choice import (
 )
 from .torch_wheels import kept_torch
 from .unknown_releases import is_same_major, with_installed_releases
-from .unlock import unlock
+from .unlock import Gain, unlock
 
 
 def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True) -> Plan:
@@ -205,8 +205,8 @@ def _candidates(here: Situation) -> list[Candidate]:
     return [make_candidate(build, here, picked=picked) for build in _builds(here)]
 
 
-def _newest_that_works(matrix: Matrix, here: Situation, above: str | None) -> Named | None:
-    """Return what has the provider in the newest release that works, above `above`; or None.
+def _newest_that_works(matrix: Matrix, here: Situation, above: str | None) -> Gain | None:
+    """Return the newest release that works, above `above`; or None.
 
     `matrix` is the one without the builds of plugins, which are others for another machine.
     """
@@ -225,8 +225,22 @@ def _newest_that_works(matrix: Matrix, here: Situation, above: str | None) -> Na
             return None
         if chooses_torch(here) or is_usable(build, here):
             judged = here.judged(build)
-            return Named(judged.name, judged.version)
+            named = Named(judged.name, judged.version)
+            return Gain(named, latest=not _is_taken(build, here))
     return None
+
+
+def _is_taken(build: Build, here: Situation) -> bool:
+    """Tell whether a plan takes `build`, the newest that works: `_preferred` has none before it."""
+    if here.options.latest or is_installed(build, here):
+        return True
+    alike = [] if _shares_cuda(build, here) else [build.cudnn]
+    before = (
+        row
+        for row in _builds(here)
+        if is_installed(row, here) or (row.cudnn in alike and _shares_cuda(row, here))
+    )
+    return not any(is_usable(row, here) for row in before)
 
 
 def _builds(here: Situation) -> list[Build]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from packaging.version import Version
 
@@ -35,7 +36,18 @@ _BY_THEIR_CUDA = {"consumer-other-cuda", "consumer-other-cudnn", "folder-owned",
 """Of these, the reasons that another version of the package need not mend."""
 _ALLOWED = {"consumer-other-cudnn", "library-pins-differ"}
 """Of these, the reasons for which `--allow conflicts` is named."""
-Newest = Callable[[Situation, str | None], Named | None]
+
+
+class Gain(NamedTuple):
+    """What has the provider in the newest release that works."""
+
+    build: Named
+    """onnxruntime-gpu, or a plugin."""
+    latest: bool
+    """Only `--ort latest` takes it."""
+
+
+Newest = Callable[[Situation, str | None], Gain | None]
 Torches = Callable[[Situation], Iterator[TorchChoice]]
 
 
@@ -48,8 +60,8 @@ def unlock(
 ) -> tuple[Unlock, ...]:
     """Return every single change that would allow a newer release than any that works now.
 
-    `newest` returns what has the provider in the newest release above another that works in a
-    situation: onnxruntime-gpu, or a plugin; `torches` yields the torch to take, the nearest first.
+    `newest` returns the gain above another release that works in a situation; `torches` yields the
+    torch to take, the nearest first.
     """
     now = works[0].version if works else None
     rows = [
@@ -62,7 +74,7 @@ def unlock(
     for change, facts, options in changes:
         gain = newest(situation(facts, options, here.matrix), now)
         if gain is not None:
-            rows.append(Unlock(change=change, gains=(gain,)))
+            rows.append(_unlocked(change, gain))
     if here.facts.platform.jetson is not None:
         rows.append(
             Unlock(change=reason("jetson-index"), gains=(Named(GPU_BUILD, ""),), of="Jetson")
@@ -74,6 +86,10 @@ def unlock(
     older = any(why.code == "consumer-other-cudnn" for row in rejected for why in row.reasons)
     feeds = _feed_for_older_cudnn(here) if older and not works else _feeds(here, rejected)
     return (*_distinct(rows), *feeds)
+
+
+def _unlocked(change: Reason, gain: Gain) -> Unlock:
+    return Unlock(change=change, gains=(gain.build,), latest=gain.latest)
 
 
 _OF_MACHINE = frozenset(
@@ -154,12 +170,15 @@ def _without_blockers(
         by = tuple(Named(row.name, row.version) for row in packages)
         change = reason("other-cuda", by=by)
         if all("consumer-other-cudnn" in blockers[name] for name in names):
-            change = _other_cudnn(names, gain, here) or change
+            change = _other_cudnn(names, gain.build, here) or change
         if all(blockers[name] - _BY_THEIR_CUDA for name in names):
-            wanted = [f"{build}=={gain.version}" for build in _builds_to_ask(here, names, gain)]
+            wanted = [
+                f"{build}=={gain.build.version}"
+                for build in _builds_to_ask(here, names, gain.build)
+            ]
             command = " ".join(["pip install --dry-run", *names, *wanted])
             change = reason("other-version", by=by, command=command)
-        yield Unlock(change=change, gains=(gain,))
+        yield _unlocked(change, gain)
 
 
 def _other_cudnn(names: Sequence[str], gain: Named, here: Situation) -> Reason | None:
@@ -196,7 +215,7 @@ def _without_lines(
         gain = newest(situation(here.facts, options, here.matrix), now)
         if gain is not None:
             change = reason("other-requirement", file=line.file, requirement=line.text)
-            yield Unlock(change=change, gains=(gain,))
+            yield _unlocked(change, gain)
 
 
 def _with_conflicts(here: Situation, now: str | None, newest: Newest) -> Iterator[Unlock]:
@@ -204,9 +223,9 @@ def _with_conflicts(here: Situation, now: str | None, newest: Newest) -> Iterato
     options = here.options._replace(conflicts=True)
     gain = newest(situation(here.facts, options, here.matrix), now)
     if gain is not None:
-        flags = "--allow conflicts" if now is None else f"--ort {gain.version} --allow conflicts"
-        change = reason("allow-conflicts", flags=flags)
-        yield Unlock(change=change, gains=(gain,))
+        wish = "" if now is None else f"--ort {gain.build.version} "
+        change = reason("allow-conflicts", flags=f"{wish}--allow conflicts")
+        yield Unlock(change=change, gains=(gain.build,))
 
 
 def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, set[str]]:

@@ -145,7 +145,7 @@ this driver supports up to CUDA 12.8
 as PTX 9.0a)
 
 To use a newer release
-  onnxruntime-gpu 1.31.0  driver >= 580.65.06
+  onnxruntime-gpu 1.31.0  driver >= 580.65.06, and `--ort latest`
 
 Healthy: everything that onnxruntime-gpu 1.26.0 needs is here"""
     )

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from told import gains, values_of
+from told import gains, required, values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -221,6 +221,62 @@ def test_who_loads_no_cudnn_excludes_nothing() -> None:
     chosen = plan("transformer 4.6", CUBLAS)
     assert chosen.release == "1.26.0"
     assert "newer-works" not in codes(chosen)  # nothing is kept
+    [told] = [row for row in chosen.findings if row.code == "newer-for-another-cuda"]
+    values = {"version": "1.31.0", "chosen": "1.26.0", "by": "transformer 4.6"}
+    assert (told.severity, values_of(told)) == ("info", values)
+    others = plan("transformer 4.6", "dataloader 1.5", "sparse-cuda12x 1.0", CUBLAS)
+    [told] = [row for row in others.findings if row.code == "newer-for-another-cuda"]
+    assert values_of(told)["by"] == "sparse-cuda12x 1.0, transformer 4.6"
+    alone = plan("transformer 4.6", CUBLAS, options=PlanOptions(latest=True))
+    assert "newer-for-another-cuda" not in codes(alone)
+    facts = synthetic.facts("transformer 4.6", CUBLAS, driver="13.0")
+    words = [
+        plain(plan_sections(made, facts, EN, verbose=True, asked=False, command="x"))
+        for made in (chosen, alone)
+    ]
+    assert "onnxruntime-gpu 1.26.0 is the newest of those for the CUDA that others" in words[0]
+    assert "onnxruntime-gpu 1.31.0 is the newest that can work here" in words[1]
+
+
+def changes_of(made: Plan) -> list[tuple[str, str]]:
+    return [(EN.change(row), gains(row)) for row in made.unlock]
+
+
+def test_a_driver_is_named_with_the_flag_without_which_it_would_allow_nothing() -> None:
+    """Where the CUDA of another, or a release that is installed, goes before the newest."""
+    newest, driver = "onnxruntime-gpu 1.31.0", "driver >= 580.65.06"
+    flag = ", and `--ort latest`"
+
+    def told(*packages: Any, **options: Any) -> list[tuple[str, str]]:
+        return changes_of(plan(*packages, driver="12.2", options=PlanOptions(**options)))
+
+    assert told(CUBLAS) == [(driver, newest)]
+    assert told("transformer 4.6", CUBLAS) == [(f"{driver}{flag}", newest)]
+    assert told("onnxruntime-gpu 1.26.0") == [(f"{driver}{flag}", newest)]
+    assert told("onnxruntime-gpu 1.26.0", latest=True) == [(driver, newest)]
+    assert told("onnxruntime-gpu 1.31.0") == [(driver, newest)]  # it is kept then
+    assert told("transformer 4.6", CUBLAS, latest=True) == [(driver, newest)]
+    # None with its CUDA works: it is for CUDA 11, whose releases have an older cuDNN.
+    assert told("sparse-cuda11x 1.0") == [(driver, newest)]
+    # It is worth no release with an older cuDNN.
+    assert told("sparse-cuda11x 1.0", "nvidia-cudnn-cu13 9.12.0") == [(driver, newest)]
+
+
+def test_so_is_what_a_package_or_a_wish_holds_back() -> None:
+    newest = "onnxruntime-gpu 1.31.0"
+    holding = {"name": "holding", "version": "1", "requires": ["onnxruntime<1.27"]}
+    rows = changes_of(plan(holding, "onnxruntime-gpu 1.26.0"))
+    assert [(change[-14:], gain) for change, gain in rows] == [("`--ort latest`", newest)]
+    wish = changes_of(plan("onnxruntime-gpu 1.26.0", options=PlanOptions(onnxruntime="<1.27")))
+    assert wish == [("without --ort, and `--ort latest`", newest)]
+    line = plan("onnxruntime-gpu 1.26.0", options=PlanOptions(requirements=required("numpy<0")))
+    assert line.verdict == "impossible"
+    rows = changes_of(
+        plan(
+            "onnxruntime-gpu 1.26.0", options=PlanOptions(requirements=required("onnxruntime<1.27"))
+        )
+    )
+    assert [(change[-14:], gain) for change, gain in rows] == [("`--ort latest`", newest)]
 
 
 def test_one_that_chooses_its_cuda_while_it_runs_decides_nothing() -> None:
