@@ -15,6 +15,7 @@ from ..matrix.torch import TORCH
 from ..plan.model import Where
 from ..probe.machine import target_of
 from ..resolve.options import PlanOptions
+from ..resolve.torch_choice import torch_of_lines
 from ..utils.process import run
 from .described import describes_environment, in_new_environment, on_described_machine
 from .facts_files import read_facts
@@ -69,6 +70,8 @@ def gather_inputs(
         pip_configuration(target, options, environ)  # no plan promises what its change refuses
     if target is not None:
         facts = with_unknown_releases(facts, target, matrix)
+    if arguments.torch is None:
+        options = options._replace(torch=torch_of_lines(options, facts))
     if options.torch != "keep" or facts.package(TORCH) is not None:
         matrix = add_torch(matrix)
     return PlanInputs(

@@ -131,17 +131,23 @@ def check_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:
 
 
 def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Reject wheels that own the same files as a distribution that must stay."""
+    """Reject wheels that own the same files as a distribution that must stay.
+
+    The user's own files may require one that is not installed yet.
+    """
     for component in subject.components.chosen:
         for rival in rivals(component.release.name, here):
-            if here.facts.package(rival) is None:
-                continue
+            installed = here.facts.package(rival) is not None
             name = component.release.name
-            requiring = tuple(demand.by for demand in here.demanded(rival))
+            requiring = tuple(
+                demand.by
+                for demand in here.demanded(rival)
+                if installed or demand.distribution is None
+            )
             using = holders(here.matrix.distributions[rival], here.consumers)
             if requiring:
                 yield reason("folder-owned", distribution=name, rival=rival, by=requiring)
-            elif using and not here.options.conflicts:
+            elif installed and using and not here.options.conflicts:
                 yield reason("folder-used", distribution=name, rival=rival, by=using)
 
 

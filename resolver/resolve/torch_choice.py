@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from ..facts.model import Package
+from ..facts.markers import is_in_force, marker_environment
+from ..facts.model import Facts, Package
 from ..matrix.model import Build
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH, TorchBuild
 from ..plan.model import Rejected
 from ..plan.reasons import Reason, reason
 from ..plan.wheels import Wheel
-from ..versions import allows, major, newest_first, version
+from ..versions import allows, major, newest_first, requirement, version
 from .demands import Demand
-from .options import CUDA_LABEL
+from .options import CUDA_LABEL, PlanOptions
 from .situation import Situation, situation
 from .torch_rules import against_machine, preference
 from .torch_wheels import (
@@ -66,6 +68,25 @@ def chooses_torch(here: Situation) -> bool:
     """Tell whether the options ask to choose a torch."""
     wish = here.options.torch
     return wish != "keep" and (wish != "match" or here.torch is not None)
+
+
+def torch_of_lines(options: PlanOptions, facts: Facts) -> str:
+    """Return what requirements files ask of torch (`==2.6.0`), or `keep`.
+
+    An installed torch that is what they ask for is kept.
+    """
+    markers = marker_environment(facts)
+    lines = filter(None, (requirement(line.text) for line in options.requirements))
+    asked = [
+        str(line.specifier)
+        for line in lines
+        if canonicalize_name(line.name) == TORCH and is_in_force(line, markers, "")
+    ]
+    wish = ",".join(filter(None, asked))
+    installed = facts.package(TORCH)
+    if installed is not None and allows(SpecifierSet(wish), installed.version):
+        return "keep"
+    return wish or "keep"
 
 
 def without_torch(here: Situation) -> Situation:

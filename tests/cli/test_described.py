@@ -203,3 +203,21 @@ def test_a_platform_alone_is_refused(
 
     assert code == 2
     assert partner in said
+
+
+def test_a_torch_in_a_requirements_file_is_wished_where_no_flag_says_else(
+    nowhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (nowhere / "r.txt").write_text("torch==2.6.0\n", encoding="utf-8")
+    asked = ("--driver", "580.65.06", "--gpu", "A100", "--python", "3.12", "-r", "r.txt", "--json")
+    found = {
+        flags: {
+            row["name"]: row["version"]
+            for row in json.loads(outcome(capsys, *asked, *flags)[1])["selection"]["packages"]
+        }
+        for flags in ((), ("--torch", "keep"))
+    }
+
+    assert found[()]["torch"].startswith("2.6.0")
+    assert found[()]["onnxruntime-gpu"] == "1.26.0"
+    assert "torch" not in found["--torch", "keep"]

@@ -391,6 +391,20 @@ def test_a_folder_that_something_else_needs_is_not_taken() -> None:
     assert "folder-owned" in reasons(made, "1.26.0")
 
 
+def test_neither_is_one_that_the_user_s_file_needs_and_nobody_has_installed_yet() -> None:
+    asked = PlanOptions(requirements=required("nvidia-cudnn-cu12"))
+    made = plan(options=asked, driver="13.0")
+
+    assert made.release == "1.26.0"
+    assert reasons(made, "1.31.0") == ["folder-owned"]
+    changed = {"requirement": "nvidia-cudnn-cu12", "file": "r.txt"}
+    assert unlocks(made) == [("other-requirement", changed, "onnxruntime-gpu 1.31.0")]
+    # What a package requires and has not got is not owned by anybody.
+    lacking = {"name": "lacking", "version": "1", "requires": ["nvidia-cudnn-cu12"]}
+    assert reasons(plan(lacking, driver="13.0"), "1.31.0") == []
+    assert reasons(plan("transformer 4.6", driver="13.0"), "1.31.0") == []
+
+
 def test_an_orphan_in_the_same_folder_is_removed() -> None:
     made = plan("nvidia-cudnn-cu13 9.12.0")
 

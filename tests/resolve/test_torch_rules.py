@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from told import values_of
+from told import required, values_of
 
 import synthetic
 from ortgpu_fix.cli.flags import CommandLine
@@ -27,6 +27,7 @@ from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.torch_choice import torch_of_lines
 from ortgpu_fix.resolve.torch_wheels import kept_torch
 
 MATRIX = load_matrix()
@@ -809,3 +810,25 @@ def test_a_torch_for_a_newer_driver_is_told_with_its_own_cuda(
 
     assert (values["torch"], values["cuda"], values["floor"]) == (torch, cuda, floor)
     assert values["driver_cuda"] == CUDA[driver]
+
+
+@pytest.mark.parametrize(
+    ("lines", "installed", "wish"),
+    [
+        (("torch==2.6.0", "numpy<2"), (), "==2.6.0"),
+        (("Torch==2.6.0",), ("torch 2.8.0",), "==2.6.0"),
+        (("torch==2.6.0",), ("torch 2.6.0+cu124",), "keep"),
+        (("torch>=2.6", "torch<2.9"), (), ">=2.6,<2.9"),
+        (("torch", "torch>=2.6"), (), ">=2.6"),
+        (("torch",), (), "keep"),
+        (("torch==2.6.0; sys_platform == 'win32'",), (), "keep"),
+        (("torchvision==0.21.0", "-"), (), "keep"),
+        ((), ("torch 2.8.0",), "keep"),
+    ],
+)
+def test_what_a_requirements_file_says_of_torch_is_a_wish(
+    lines: tuple[str, ...], installed: tuple[str, ...], wish: str
+) -> None:
+    options = PlanOptions(requirements=required(*lines))
+
+    assert torch_of_lines(options, synthetic.facts(*installed)) == wish
