@@ -16,6 +16,7 @@ from ..versions import at_least, major, newest_first
 from .changes import Changes
 from .demands import required_name
 from .onnxruntime_installed import InstalledOnnxRuntime
+from .rules import rivals
 from .situation import Situation
 
 _CUDNN = re.compile(r"(?:lib)?cudnn\w*?(?:64_|\.so\.)(\d+)")
@@ -88,12 +89,16 @@ def _cudnn_of(libraries: Iterable[str]) -> set[str]:
 
 def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
     """Say why others go, and what goes with them."""
+    shared = {rival for wheel in changes.selection for rival in rivals(wheel.name, here)}
+    goes = [name for name in changes.uninstall if name.startswith("nvidia-") and name not in shared]
+    if goes:
+        yield finding("torch-leaves", "info", distributions=", ".join(goes))
     for name in changes.uninstall:
         if name == KEEP:
             yield finding("keep-ends", "info")
         elif name == GPU_BUILD:
             yield finding("cuda-lost", "warning", distribution=name)
-        elif name not in here.matrix.owners and name != LIBRARIES:
+        elif name not in here.matrix.owners and name not in {LIBRARIES, *goes}:
             yield finding("shared-folder", "error", rival=name)
         elif name in here.matrix.own_providers:
             provider = here.matrix.own_providers[name]

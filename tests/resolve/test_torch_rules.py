@@ -513,6 +513,7 @@ def test_what_only_the_torch_before_needed_goes_with_its_cuda() -> None:
         torch,
         app,
         "nvidia-nccl-cu12 2.27.5",
+        "nvidia-cublas-cu12 12.8.4.1",
         "nvidia-cudnn-cu12 9.10.2.21",
         "nvidia-cufft-cu12 11.3.3.83",
         "nvidia-cutlass-cu12 1.0",
@@ -522,7 +523,16 @@ def test_what_only_the_torch_before_needed_goes_with_its_cuda() -> None:
     )
 
     assert wheel(made)[0] == "2.10.0+cu130"
-    assert made.uninstall == ("nvidia-cudnn-cu12", "nvidia-nccl-cu12")
+    assert made.uninstall == ("nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12")
+    told = [
+        (row.code, values_of(row))
+        for row in made.findings
+        if row.code in {"shared-folder", "torch-leaves"}
+    ]
+    assert told == [
+        ("shared-folder", {"rival": "nvidia-cudnn-cu12"}),
+        ("torch-leaves", {"distributions": "nvidia-cublas-cu12, nvidia-nccl-cu12"}),
+    ]
 
 
 @pytest.mark.parametrize(
