@@ -209,6 +209,13 @@ class LastBranch(NamedTuple):
     branch: int
 
 
+class FirstBranch(NamedTuple):
+    """The first driver branch that runs the GPUs of a compute capability and above."""
+
+    capability: str
+    branch: int
+
+
 class ForwardCompatibility(NamedTuple):
     """A package with a newer driver library, for data-centre GPUs on Linux."""
 
@@ -320,6 +327,7 @@ class Matrix(NamedTuple):
     """The texts of the modules in a companion, by their names."""
     last_branches: tuple[LastBranch, ...] = ()
     """The oldest GPUs first."""
+    first_branches: tuple[FirstBranch, ...] = ()
     forward: tuple[ForwardCompatibility, ...] = ()
     """The oldest CUDA first."""
     data_center: frozenset[str] = frozenset()

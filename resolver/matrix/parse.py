@@ -18,6 +18,7 @@ from .model import (
     Defect,
     Distribution,
     DriverFloor,
+    FirstBranch,
     Floors,
     ForwardCompatibility,
     LastBranch,
@@ -64,6 +65,7 @@ class RowReaders:
 _SHIPPED = RowReaders(forms=False)
 _RELEASE, _FLOOR = row_reader(Release), row_reader(DriverFloor)
 _LAST, _FORWARD = row_reader(LastBranch), row_reader(ForwardCompatibility)
+_FIRST = row_reader(FirstBranch)
 _LIMIT, _CONSUMER = row_reader(Limit), row_reader(ConsumerRow)
 _TENSORRT = row_reader(TensorrtLibraries)
 _DEFECT, _FLOORS = row_reader(Defect), row_reader(Floors)
@@ -95,6 +97,7 @@ def parse(
         place = "drivers"
         floors, toolkit_drivers = rows("floor", _FLOOR), rows("toolkit", _FLOOR)
         last_branches, forward = rows("last", _LAST), rows("forward", _FORWARD)
+        first_branches = rows("first", _FIRST)
         branches = {row["branch"]: row["cuda"] for row in tables[place]["branch"]}
         data_center = frozenset(
             name for row in tables[place]["data_center"] for name in row["names"]
@@ -154,6 +157,7 @@ def parse(
         msvc=msvc,
         modules=modules or {},
         last_branches=last_branches,
+        first_branches=first_branches,
         forward=forward,
         data_center=data_center,
         own_providers=own_providers,

@@ -44,8 +44,8 @@ def too_old_driver(cuda: str, here: Situation) -> Reason | None:
     return reason("driver-too-old", cuda=major(cuda), floor=floor, driver_cuda=here.driver_cuda)
 
 
-def dropped_gpu(here: Situation) -> Reason | None:
-    """Return the reason if the driver's branch came after the last one for a GPU.
+def unsupported_gpu(here: Situation) -> Reason | None:
+    """Return the reason if the driver's branch came after the last, or before the first, for a GPU.
 
     A driver that named the GPUs itself supports them.
     """
@@ -60,6 +60,10 @@ def dropped_gpu(here: Situation) -> Reason | None:
         last = next((row.branch for row in rows), branch)
         if branch > last:
             return reason("gpu-dropped", gpu=gpu, last=f"R{last}", driver=driver.version)
+        for row in here.matrix.first_branches:
+            if numbers(gpu) >= numbers(row.capability) and release < row.branch:
+                first = f"R{row.branch}"
+                return reason("gpu-too-new", gpu=gpu, first=first, driver=driver.version)
     return None
 
 

@@ -22,7 +22,7 @@ from .dependencies import dependencies_of
 from .gpu_code import capabilities, check_gpu_code, runs_on
 from .msvc import why_msvc_runtime
 from .plugins import check_plugin
-from .release_checks import dropped_gpu, too_old_driver, too_old_glibc
+from .release_checks import too_old_driver, too_old_glibc, unsupported_gpu
 from .situation import Situation
 from .tensorrt import check_tensorrt
 from .torch_rules import against_torch
@@ -52,7 +52,7 @@ def check_driver(subject: Candidate, here: Situation) -> Iterator[Reason]:
         yield reason("driver-unknown")
     elif refusal := too_old_driver(subject.build.cuda, here):
         yield refusal
-    if refusal := dropped_gpu(here):
+    if refusal := unsupported_gpu(here):
         yield refusal
 
 

@@ -17,12 +17,14 @@ from .candidate import Candidate
 from .findings_others import release_for_cudnn
 from .gpu_code import capabilities
 from .options import PlanOptions
-from .release_checks import glibc_suffices
+from .release_checks import glibc_suffices, unsupported_gpu
 from .situation import Situation, situation
 from .torch_choice import TorchChoice, without_torch
 
 _DATA_CENTER_CHIPS = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """A100 and A30, H100 and H200, B200, B300: https://developer.nvidia.com/cuda-gpus."""
+_JETSON_CHIPS = frozenset({"5.3", "6.2", "7.2", "8.7"})
+"""Nano, TX2, Xavier, Orin: https://developer.nvidia.com/cuda-gpus."""
 _BLOCKING = {
     "consumer-other-cuda",
     "consumer-other-cudnn",
@@ -75,7 +77,7 @@ def unlock(
         gain = newest(situation(facts, options, here.matrix), now)
         if gain is not None:
             rows.append(_unlocked(change, gain))
-    if here.facts.platform.jetson is not None:
+    if _is_jetson(here) and not works:
         rows.append(
             Unlock(change=reason("jetson-index"), gains=(Named(GPU_BUILD, ""),), of="Jetson")
         )
@@ -86,6 +88,13 @@ def unlock(
     older = any(why.code == "consumer-other-cudnn" for row in rejected for why in row.reasons)
     feeds = _feed_for_older_cudnn(here) if older and not works else _feeds(here, rejected)
     return (*_distinct(rows), *feeds)
+
+
+def _is_jetson(here: Situation) -> bool:
+    """Tell whether it is a Jetson, by its own word or by a GPU that nothing else on Arm has."""
+    platform = here.facts.platform
+    arm = platform.machine == "aarch64"
+    return platform.jetson is not None or (arm and not _JETSON_CHIPS.isdisjoint(capabilities(here)))
 
 
 def _unlocked(change: Reason, gain: Gain) -> Unlock:
@@ -286,7 +295,10 @@ def _changes(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
 
 
 def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:
-    """Yield the drivers that newer CUDA majors need, and those that compile newer PTX."""
+    """Yield the drivers that newer CUDA majors need, and those that compile newer PTX.
+
+    And the last branch that runs a GPU, where that of now came after it.
+    """
     facts = here.facts
     if facts.driver is None:
         # The GPU is not known: the gain is what the driver alone would allow.
@@ -312,6 +324,11 @@ def _other_drivers(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions
             driver = Driver(version=release, cuda=cuda)  # it has not named the GPUs
             changed = facts._replace(driver=driver, sources=unnamed)
             yield reason("newer-driver", floor=release), changed, here.options
+    refusal = unsupported_gpu(here)
+    if refusal is not None and refusal.code == "gpu-dropped":
+        last = str(dict(refusal.values)["last"])
+        older = facts._replace(driver=Driver(version=last.removeprefix("R")))
+        yield reason("older-driver", last=last), older, here.options
 
 
 def _forward_compatibility(here: Situation) -> Iterator[tuple[Reason, Facts, PlanOptions]]:

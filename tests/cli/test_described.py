@@ -205,6 +205,19 @@ def test_a_platform_alone_is_refused(
     assert partner in said
 
 
+def test_a_jetson_that_a_flag_names_is_told_its_index(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(nowhere)
+    asked = ("--driver", "540.4.0", "--python", "3.10", "--gpu")
+    code, said = outcome(capsys, *asked, "Orin")
+
+    assert code == 3
+    assert "https://pypi.jetson-ai-lab.io" in said
+    for name in ("Jetson AGX Thor", "Thor"):
+        assert f"{name} (11.0)" in outcome(capsys, *asked, name)[1]
+
+
 def test_a_torch_in_a_requirements_file_is_wished_where_no_flag_says_else(
     nowhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,7 +44,8 @@ def tables() -> dict[str, Any]:
         "msvc": {"wheel": []},
         "plugins": {"plugin": [], "wheel": []},
         "drivers": {
-            key: [] for key in ("floor", "toolkit", "branch", "last", "forward", "data_center")
+            key: []
+            for key in ("floor", "toolkit", "branch", "first", "last", "forward", "data_center")
         },
         "distributions": {"owner": [], "shared": [], "feed": [], "tensorrt": []},
         "floors": {"floor": []},
@@ -214,6 +215,7 @@ def test_what_is_known_of_drivers() -> None:
         floor=[{"cuda": "12", "linux": "525.60.13", "windows": "528.33"}, {"cuda": "11"}],
         toolkit=[{"cuda": "12.8", "linux": "570.26"}],
         branch=[{"branch": 570, "cuda": "12.8"}],
+        first=[{"capability": "10.0", "branch": 570}],
         last=[{"below": "5.0", "branch": 470}],
         forward=[{"package": "cuda-compat-13-0", "cuda": "13.0", "branches": [535, 570]}],
         data_center=[{"names": ["NVIDIA A10", "NVIDIA L4"]}, {"names": ["NVIDIA H100"]}],
@@ -225,6 +227,7 @@ def test_what_is_known_of_drivers() -> None:
     ]
     assert [tuple(row) for row in found.toolkit_drivers] == [("12.8", "570.26", None)]
     assert found.branches == {570: "12.8"}
+    assert [tuple(row) for row in found.first_branches] == [("10.0", 570)]
     assert [tuple(row) for row in found.last_branches] == [("5.0", 470)]
     assert [tuple(row) for row in found.forward] == [("cuda-compat-13-0", "13.0", (535, 570))]
     assert found.data_center == {"NVIDIA A10", "NVIDIA L4", "NVIDIA H100"}

@@ -484,6 +484,36 @@ def test_a_driver_after_the_last_one_for_a_gpu_is_impossible(
         why.values for row in made.rejected for why in row.reasons if why.code == "gpu-dropped"
     }
     assert dropped == {(("gpu", gpu), ("last", last), ("driver", driver))}
+    older = [row for row in made.unlock if row.change.code == "older-driver"]
+    named = {row.change.values for row in older}
+    assert named == ({(("last", last),)} if last == "R580" else set())  # no code for 3.7 is left
+
+
+def test_a_driver_before_the_first_one_for_a_gpu_is_impossible_and_that_is_the_way_out() -> None:
+    for driver, gpu, first, floor in (
+        ("535.104.12", "12.0", "R570", "570.26"),
+        ("565.57.01", "10.0", "R570", "570.26"),
+        ("470.256.02", "9.0", "R520", "520.61.05"),
+        ("450.80.02", "8.9", "R520", "520.61.05"),
+    ):
+        made = plan(short_form(driver, gpu))
+        early = {
+            why.values for row in made.rejected for why in row.reasons if why.code == "gpu-too-new"
+        }
+
+        assert made.verdict == "impossible"
+        assert early == {(("gpu", gpu), ("first", first), ("driver", driver))}
+        assert made.unlock[0].change.values == (("floor", floor),)
+        others = {row.change.code for row in made.unlock} - {"newer-driver"}
+        assert not others - {"ort-index"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpu"),
+    [("570.26", "12.0"), ("572.16", "10.0"), ("535.104.12", "9.0"), ("535.104.12", "8.6")],
+)
+def test_the_first_branch_itself_runs_the_gpu(driver: str, gpu: str) -> None:
+    assert "gpu-too-new" not in reasons(plan(short_form(driver, gpu)))
 
 
 @pytest.mark.parametrize(
@@ -497,6 +527,7 @@ def test_the_last_branch_itself_still_runs_the_gpu(driver: str, gpu: str) -> Non
 @pytest.mark.parametrize("source", ["nvml", "libcuda", "nvidia-smi", "/proc/driver/nvidia/gpus"])
 def test_a_driver_that_names_a_gpu_supports_it(source: str) -> None:
     assert "gpu-dropped" not in reasons(plan(short_form("595.58.03", "7.0", gpus=source)))
+    assert "gpu-too-new" not in reasons(plan(short_form("535.104.12", "12.0", gpus=source)))
 
 
 def test_no_unlock_names_a_driver_that_drops_the_gpu() -> None:

@@ -10,6 +10,7 @@ from told import gains, values_of
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import parse as matrix_parse
+from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -311,6 +312,46 @@ def test_an_index_for_an_old_cuda_is_named_where_everything_on_pypi_is_stopped()
     for machine in ({"driver": "11.7"}, {"driver": None, "python": "3.14.1"}):
         assert "ort-index" not in {code for code, _, _ in unlocks(**machine)}
     assert "ort-index" not in {code for code, _, _ in unlocks(driver="10.0", python="3.13.0")}
+
+
+def test_the_last_branch_for_a_gpu_is_named_where_the_driver_came_after_it() -> None:
+    tables = TABLES()
+    tables["drivers"]["last"] = [{"below": "7.5", "branch": 535}, {"below": "8.0", "branch": 470}]
+    document = synthetic.document(gpus=("7.0", "8.0"))
+    document["driver"] = {"version": "580.95.05", "cuda": "13.0"}
+    made = resolve(
+        facts_json.from_json(document), PlanOptions(), matrix_parse.parse(tables, "", {})
+    )
+    older = [(row.change, gains(row)) for row in made.unlock if row.change.code == "older-driver"]
+
+    assert made.verdict == "impossible"
+    assert older == [(reason("older-driver", last="R535"), "onnxruntime-gpu 1.26.0")]
+
+
+@pytest.mark.parametrize(
+    ("machine", "gpu", "named"),
+    [
+        ("aarch64", "8.7", True),
+        ("aarch64", "7.2", True),
+        ("aarch64", "9.0", False),
+        ("x86_64", "8.7", False),
+    ],
+)
+def test_a_gpu_that_only_a_jetson_has_is_named_its_index_too(
+    machine: str, gpu: str, *, named: bool
+) -> None:
+    rows = unlocks(driver="12.6", gpus=(gpu,), python="3.10.12", platform={"machine": machine})
+
+    assert (("jetson-index", {}, "onnxruntime-gpu (Jetson)") in rows) is named
+
+
+def test_none_is_named_where_an_ordinary_build_works() -> None:
+    rows = unlocks(driver="13.0", gpus=("9.0", "8.7"), platform={"machine": "aarch64"})
+    assert ("jetson-index", {}, "onnxruntime-gpu (Jetson)") in rows
+    tables = TABLES()
+    tables["onnxruntime"]["build"][-1]["sass"] = ["8.7", "9.0"]
+    arm = {"platform": {"machine": "aarch64"}, "tables": tables}
+    assert unlocks(driver="13.0", gpus=("9.0", "8.7"), **arm) == []
 
 
 def test_a_jetson_is_named_its_own_index() -> None:

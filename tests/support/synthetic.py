@@ -238,6 +238,7 @@ def tables() -> dict[str, dict[str, Any]]:
                 {"cuda": "12.8", "linux": "570.26", "windows": "570.65"},
                 {"cuda": "13.1", "linux": "590.44.01"},
             ],
+            "first": [],
             "last": [{"below": "5.0", "branch": 470}, {"below": "7.5", "branch": 580}],
             "forward": [],
             "data_center": [],
