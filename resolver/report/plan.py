@@ -244,6 +244,8 @@ def _totals(plan: Plan, texts: Texts, at_hand: Collection[str]) -> Iterator[Row]
     some_here = any(wheel.file in at_hand for wheel in plan.install)
     if plan.less and not plan.small and not some_here:
         total = texts.label("less", total=total, size=less)
+    if any(wheel.name == TORCH for wheel in plan.install):
+        total = texts.label("total-torch", total=total)
     yield Row(text=total)
     if plan.less and plan.small:
         yield Row(text=texts.label("less-taken", size=less), style="dim")

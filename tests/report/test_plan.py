@@ -626,7 +626,10 @@ def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> No
     assert ("+ torch", "2.10.0+cu128, from https://t.example/whl/cu128") in [
         (row.head, row.text) for row in rows
     ]
-    assert rows[-1].text == "500 MB to download; what comes from other indexes is not counted"
+    assert rows[-1].text == (
+        "500 MB to download; what comes from other indexes is not counted; "
+        "what torch requires besides comes on top"
+    )
 
 
 @pytest.mark.parametrize(

@@ -636,6 +636,7 @@ def test_a_torch_of_unknown_size_is_not_counted() -> None:
 
     assert "2.3.1+cu118, from https://download.pytorch.org/whl/cu118" in told(made)
     assert "what comes from other indexes is not counted" in told(made)
+    assert "not counted; what torch requires besides comes on top\n" in told(made)
     assert "torch 2.3.1+cu121" in told(made)  # passed over
 
 
