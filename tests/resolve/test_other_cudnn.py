@@ -240,6 +240,7 @@ def test_who_says_which_wheels_it_takes_lets_them_move_within_that() -> None:
     ("feeds", "cudnn", "platform", "named"),
     [
         (("12",), "8", "x86_64", True),
+        (("11", "12"), "8", "x86_64", True),
         (("11",), "8", "x86_64", False),
         (("12",), "8", "aarch64", False),
     ],
@@ -251,6 +252,7 @@ def test_the_index_with_builds_for_the_older_cudnn_is_named(
     rows = tables["consumers"]["consumer"]
     rows += [
         synthetic.consumer("elder", "1", "2", "10", "7"),
+        synthetic.consumer("eldest", "1", "2", "11", "8"),
         synthetic.consumer("older", "1", "2", "12", cudnn),
     ]
     machine: dict[str, Any] = {}
@@ -263,11 +265,13 @@ def test_the_index_with_builds_for_the_older_cudnn_is_named(
     tables["distributions"]["feed"] = [
         {"cuda": cuda, "url": f"https://feed.example/cuda-{cuda}/simple/"} for cuda in feeds
     ]
-    others = "dataloader 1.5", "elder 1.5"  # no cuDNN; a CUDA for which there is no build
+    # Without a cuDNN; for a CUDA for which there is no build; with the cuDNN of PyPI's builds.
+    others = "cupy-cuda12x 1.0", "elder 1.5", "eldest 1.5"
     made, changes = kept(parse(tables, "", {}), *others, CUBLAS, CUDNN_8, **machine)
 
     assert "consumer-other-cudnn" in {why.code for row in made.rejected for why in row.reasons}
-    assert ("ort-index" in {code for code, _, _ in changes}) is named
+    found = [gain for code, _, gain in changes if code == "ort-index"]
+    assert found == ["onnxruntime-gpu (CUDA 12)"] * named
 
 
 def test_it_is_not_named_where_a_release_of_pypi_works() -> None:
