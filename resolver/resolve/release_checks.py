@@ -55,15 +55,19 @@ def unsupported_gpu(here: Situation) -> Reason | None:
         return None
     release = numbers(driver.version)[0]
     branch = max((number for number in here.matrix.branches if number <= release), default=0)
-    for gpu in capabilities(here):
+    gpus = sorted(capabilities(here), key=numbers)
+    for gpu in gpus:
         rows = (row for row in here.matrix.last_branches if numbers(gpu) < numbers(row.below))
         last = next((row.branch for row in rows), branch)
         if branch > last:
             return reason("gpu-dropped", gpu=gpu, last=f"R{last}", driver=driver.version)
-        for row in here.matrix.first_branches:
-            if numbers(gpu) >= numbers(row.capability) and release < row.branch:
-                first = f"R{row.branch}"
-                return reason("gpu-too-new", gpu=gpu, first=first, driver=driver.version)
+    for gpu in gpus[:1]:  # newer ones beside it may be of other machines, with drivers of their own
+        news = (
+            row for row in here.matrix.first_branches if numbers(gpu) >= numbers(row.capability)
+        )
+        first = max((row.branch for row in news), default=0)
+        if release < first:
+            return reason("gpu-too-new", gpu=gpu, first=f"R{first}", driver=driver.version)
     return None
 
 

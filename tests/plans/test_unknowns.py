@@ -495,6 +495,7 @@ def test_a_driver_before_the_first_one_for_a_gpu_is_impossible_and_that_is_the_w
         ("565.57.01", "10.0", "R570", "570.26"),
         ("470.256.02", "9.0", "R520", "520.61.05"),
         ("450.80.02", "8.9", "R520", "520.61.05"),
+        ("450.80.02", "12.0", "R570", "570.26"),
     ):
         made = plan(short_form(driver, gpu))
         early = {
@@ -506,6 +507,18 @@ def test_a_driver_before_the_first_one_for_a_gpu_is_impossible_and_that_is_the_w
         assert made.unlock[0].change.values == (("floor", floor),)
         others = {row.change.code for row in made.unlock} - {"newer-driver"}
         assert not others - {"ort-index"}
+
+
+def test_a_newer_gpu_beside_one_that_the_driver_runs_may_be_of_another_machine() -> None:
+    """An image for several machines is planned for the oldest driver and all GPUs."""
+    several = {"compute_capability": "12.0"}, {"compute_capability": "8.0"}
+    document = short_form("535.104.12", "12.0") | {"gpus": [*several]}
+    too_new = short_form("470.256.02", "9.0") | {
+        "gpus": [several[0], {"compute_capability": "9.0"}]
+    }
+
+    assert plan(document).verdict == "fixable"
+    assert "gpu-too-new" in reasons(plan(too_new))
 
 
 @pytest.mark.parametrize(
