@@ -45,7 +45,9 @@ def too_old_driver(cuda: str, here: Situation) -> Reason | None:
 
 
 def unsupported_gpu(here: Situation) -> Reason | None:
-    """Return the reason if the driver's branch came after the last, or before the first, for a GPU.
+    """Return the reason if the driver came after the last branch for a GPU, or before the first.
+
+    Before the first of all GPUs, that is: newer ones may be of other machines, with other drivers.
 
     A driver that named the GPUs itself supports them.
     """
@@ -61,7 +63,7 @@ def unsupported_gpu(here: Situation) -> Reason | None:
         last = next((row.branch for row in rows), branch)
         if branch > last:
             return reason("gpu-dropped", gpu=gpu, last=f"R{last}", driver=driver.version)
-    for gpu in gpus[:1]:  # newer ones beside it may be of other machines, with drivers of their own
+    for gpu in gpus[:1]:
         news = (
             row for row in here.matrix.first_branches if numbers(gpu) >= numbers(row.capability)
         )

@@ -413,7 +413,7 @@ class Machine:
         )
 
     def dropped(self) -> bool:
-        """Tell whether the driver is of a branch after the last, or before the first, for a GPU.
+        """Tell whether the driver came after the last branch for a GPU, or before the first for all.
 
         Not where the driver told of the GPUs itself.
         """
@@ -424,11 +424,11 @@ class Machine:
         drivers = self.tables["drivers"]
         branches = [row["branch"] for row in drivers["branch"]]
         own = max((one for one in branches if one <= dotted(release)[0]), default=0)
-        if any(
+        known = [dotted(gpu) for gpu in self.gpus or () if gpu]
+        if known and any(
             dotted(release)[0] < row["branch"]
             for row in drivers["first"]
-            for gpu in self.gpus or ()
-            if gpu and dotted(gpu) >= dotted(row["capability"])
+            if min(known) >= dotted(row["capability"])
         ):
             return True
         return any(
