@@ -189,7 +189,7 @@ CASES = {
     "a provider that is not loaded": Case(
         "provider-not-loaded",
         'LoadLibrary failed with error 126 "" when trying to load'
-        ' "C:\\x\\onnxruntime_providers_cuda.dll"\n',
+        ' "C:\\onnxruntime\\capi\\onnxruntime_providers_cuda.dll"\n',
         (GPU_BUILD,),
     ),
     "a toolkit and no libraries": Case(

@@ -333,6 +333,8 @@ def test_the_last_branch_for_a_gpu_is_named_where_the_driver_came_after_it() -> 
     [
         ("aarch64", "8.7", True),
         ("aarch64", "7.2", True),
+        ("aarch64", "6.2", True),
+        ("aarch64", "5.3", True),
         ("aarch64", "9.0", False),
         ("x86_64", "8.7", False),
     ],

@@ -413,7 +413,7 @@ class Machine:
         )
 
     def dropped(self) -> bool:
-        """Tell whether the driver came after the last branch for a GPU, or before the first for all.
+        """Tell whether the driver came after the last branch for a GPU, or before all first ones.
 
         Not where the driver told of the GPUs itself.
         """
