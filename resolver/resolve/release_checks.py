@@ -64,12 +64,13 @@ def unsupported_gpu(here: Situation) -> Reason | None:
         if branch > last:
             return reason("gpu-dropped", gpu=gpu, last=f"R{last}", driver=driver.version)
     for gpu in gpus[:1]:
-        news = (
-            row for row in here.matrix.first_branches if numbers(gpu) >= numbers(row.capability)
-        )
-        first = max((row.branch for row in news), default=0)
-        if release < first:
-            return reason("gpu-too-new", gpu=gpu, first=f"R{first}", driver=driver.version)
+        news = [
+            row.branch
+            for row in here.matrix.first_branches
+            if numbers(gpu) >= numbers(row.capability)
+        ]
+        if news and release < max(news):
+            return reason("gpu-too-new", gpu=gpu, first=f"R{max(news)}", driver=driver.version)
     return None
 
 
