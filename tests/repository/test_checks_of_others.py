@@ -186,5 +186,5 @@ def test_the_hooks_of_pre_commit(program: Path, project: Path, tmp_path: Path) -
     assert unconcerned.stderr.count("Skipped") == 2
     assert refused.returncode == 1
     assert "Machines that can no longer use the GPU: 2" in refused.stderr
-    assert "new  ✗ worked before: the lock lacks nvidia-cublas" in refused.stderr
+    assert "new  ✗ worked before: nvidia-cudnn-cu13 owns the same files as" in refused.stderr
     assert "old  ✗ worked before: it is built for CUDA 13" in refused.stderr

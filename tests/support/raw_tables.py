@@ -129,6 +129,7 @@ class Machine:
         numbers = dotted(python["version"])
         # CPython before 3.8 has the flag m for its allocator (PEP 3149).
         flag = "m" if (*numbers[:2],) < (3, 8) else "t" if python.get("free_threaded") else ""
+        self.takes_wheels = (*numbers[:2],) >= (3, 8)  # nothing is installed into an older one
         self.abi = f"cp{numbers[0]}{numbers[1]}{flag}"
         windows = system["system"] == "windows"
         self.markers = {
@@ -398,6 +399,9 @@ class Machine:
         wish = self.options.get("onnxruntime", "")
         return (
             wheel is not None
+            and (
+                self.takes_wheels or self.installed.get(ORT, {}).get("version") == build["version"]
+            )
             and self.machine_runs(build)
             and self.shares(build)
             and self.together(build)
