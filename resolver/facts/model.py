@@ -20,7 +20,7 @@ OWN_ENVIRONMENT = "this program's own"
 OLDEST = (3, 8)
 """The oldest Python that an environment may have; uv installs into nothing older."""
 System = Literal["linux", "windows"]
-Architecture = Literal["x86_64", "aarch64", "armv7l"]
+Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]
 Owner = Literal[
     "uv",

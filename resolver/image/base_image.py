@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
-from ..facts.model import Platform
+from ..facts.model import Architecture, Platform
 from .dockerfile import Stage
 
 NVIDIA = re.compile(r"(?:^|/)cuda:(\d+\.\d+)(?:\.\d+)*(?:-(cudnn)(\d*))?-(base|runtime|devel)")
@@ -33,7 +34,7 @@ def platform_on(stage: Stage, usual: Platform) -> Platform:
     if re.search("arm64|aarch64", machine):
         usual = usual._replace(machine="aarch64")
     elif re.search("arm/v7|arm32v7", machine):
-        usual = usual._replace(machine="armv7l")
+        usual = usual._replace(machine=cast("Architecture", "armv7l"))
     return usual._replace(libc="musl 1") if "alpine" in stage.base else usual
 
 

@@ -189,6 +189,7 @@ def test_a_package_is_found_by_its_name() -> None:
         ("platform", [], "platform", "must be an object"),
         ("platform.system", "macos", "platform.system", "'macos'"),
         ("platform.machine", None, "platform.machine", "missing"),
+        ("platform.machine", "armv7l", "platform.machine", "must be one of x86_64, aarch64"),
         ("platform.libc", "glibc", "platform.libc", "'glibc'"),
         ("platform.colour", "blue", "platform.colour", "not a key"),
         ("driver", ..., "driver", "missing"),
