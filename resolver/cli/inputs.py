@@ -47,8 +47,10 @@ class PlanInputs(NamedTuple):
     @property
     def where(self) -> Where:
         """Return where the environment of the plan is."""
-        if self.target or not self.elsewhere:
-            return "here" if self.target else "new"
+        if self.target:
+            return "here"
+        if not self.elsewhere:
+            return "new"
         python, source = self.facts.python.executable, self.facts.sources.get("python")
         return "new-there" if (python, source) == (None, "--python") else "there"
 

@@ -240,13 +240,12 @@ class MachineReader:
     def _add_package(self, name: str, version: str, weight: int) -> None:
         """Add a row of a list; one that may be a list of what is asked for is `PRINTED` alone."""
         name = p.CONDA_NAMES.get(name) or canonicalize_name(name)
-        if name in self._of_block and self._listing == self._last_package:
-            self._listing = (
-                -NEAR
-            )  # no list names one twice: another begins, and nothing says of what
+        again = name in self._of_block  # no list names one twice: another begins
+        if again and self._listing == self._last_package:  # of which nothing says what it lists
+            self._listing = -NEAR
         if self._line - self._listing <= NEAR:
             weight, self._listing = LISTED, self._line
-        if name in self._of_block or self._line - self._last_package > NEAR:
+        if again or self._line - self._last_package > NEAR:
             self._block += 1
             self._of_block = set()
         self._of_block.add(name)

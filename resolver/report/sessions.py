@@ -25,6 +25,8 @@ STYLES: Mapping[str, str] = {
     "not-whole": "red",
     "got": "green",
 }
+ON_GPU = frozenset({"got", "got-but-slow-options", "asked-tensorrt-got-cuda"})
+"""The verdicts of sessions that have something of what they asked for beyond the CPU."""
 SHOWN_MODELS = 5
 SHOWN_WORDS = 5
 """Lines of onnxruntime's that are shown where no known failure stands in them."""
@@ -88,20 +90,12 @@ def program_sections(report: ProgramReport, texts: Texts) -> tuple[Section, ...]
     return tuple(sections)
 
 
-ON_GPU = ("got", "got-but-slow-options", "asked-tensorrt-got-cuda")
-"""The verdicts of sessions that have something of what they asked for beyond the CPU."""
-
-
 def _program_text(report: ProgramReport, texts: Texts) -> str:
     if report.groups:
-        count, good = len(report.seen.sessions), _count(report, *ON_GPU)
-        return texts.label("run-sessions", count=count, got=good)
+        groups = (each.group for each in report.groups)
+        good = sum(len(group.sessions) for group in groups if group.verdict in ON_GPU)
+        return texts.label("run-sessions", count=len(report.seen.sessions), got=good)
     return texts.verdict(f"program-{report.verdict}")
-
-
-def _count(report: ProgramReport, *verdicts: str) -> int:
-    groups = (each.group for each in report.groups)
-    return sum(len(group.sessions) for group in groups if group.verdict in verdicts)
 
 
 def _hint(report: ProgramReport, texts: Texts) -> str:
