@@ -5,13 +5,14 @@ Core. What is on it is what `--json` says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ..image.judged import JudgedEnvironment, JudgedImage
 from ..messages.catalog import Texts
 from ..messages.sections import Row, size
 from .image import finding_rows, judged_rows, serves_row, weight_text
-from .page_parts import Cell, Column, Markup, bars, document, element, prose, section, table
+from .page_parts import Markup, bars, document, element, prose, section
 
 _COLOURS = {"healthy": "good", "fixable": "", "impossible": "bad"}
 
@@ -33,6 +34,53 @@ def image_page(found: JudgedImage, name: str, verdict: str, made: str, texts: Te
         section(texts.label("image-weight"), _folders(found, texts)),
         element("p", made, class_="dim"),
     )
+
+
+Cell = tuple[str, float | int | None]
+"""What is shown, and the number that it stands for."""
+
+
+class Column(NamedTuple):
+    """A column of a table."""
+
+    title: str
+    number: bool = False
+
+
+def table(
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+) -> Markup:
+    """Return a table, which scrolls by itself where it is wider than the screen."""
+    heads = [
+        element(
+            "th",
+            column.title,
+            scope="col",
+            class_="number" if column.number else None,
+        )
+        for column in columns
+    ]
+    body = [
+        element("tr", *(_cell(cell, column) for cell, column in zip(row, columns, strict=True)))
+        for row in rows
+    ]
+    if not body:
+        return Markup("")
+    made = element(
+        "table",
+        element("caption", caption),
+        element("thead", element("tr", *heads)),
+        element("tbody", *body),
+    )
+    return element("div", made, class_="scroll", role="region", aria_label=caption, tabindex="0")
+
+
+def _cell(cell: Cell, column: Column) -> Markup:
+    text, value = cell
+    number = None if value is None else repr(value)
+    return element("td", text, class_="number" if column.number else None, data_value=number)
 
 
 def _environment(one: JudgedEnvironment, texts: Texts) -> Markup:
@@ -69,9 +117,8 @@ def _layers(found: JudgedImage, texts: Texts) -> list[Markup]:
         for number, layer in enumerate(found.layers)
     ]
     heading = texts.label("image-by-layer")
-    sort = texts.label("page-sort", column="{column}")
     whole = element("p", weight_text(found, texts))
-    return [whole, bars(heading, drawn), table(heading, columns, rows, sort=sort)]
+    return [whole, bars(heading, drawn), table(heading, columns, rows)]
 
 
 def _folders(found: JudgedImage, texts: Texts) -> Markup:
@@ -91,8 +138,7 @@ def _folders(found: JudgedImage, texts: Texts) -> Markup:
         ]
         for row in found.holdings
     ]
-    sort = texts.label("page-sort", column="{column}")
-    return table(texts.label("image-weight"), columns, rows, sort=sort)
+    return table(texts.label("image-weight"), columns, rows)
 
 
 def _megabytes(count: int) -> Cell:
