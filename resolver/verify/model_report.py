@@ -12,7 +12,7 @@ from typing import Literal
 from ..plan.reasons import Reason
 from .measurement import Shapes, Tensor
 from .records import chosen_json, to_json
-from .verification import LoadedLibrary, Verification, VerificationVerdict
+from .verification import Verification, VerificationVerdict
 
 Why = Literal["no-kernel", "shape-work", "optimizer", "unknown"]
 FREE: frozenset[Why] = frozenset({"shape-work", "optimizer"})
@@ -106,7 +106,6 @@ class ModelReport:
     first_ms: Mapping[str, float] = field(default_factory=dict)
     second_ms: Mapping[str, float] = field(default_factory=dict)
     """By configuration, with the first shape."""
-    libraries: tuple[LoadedLibrary, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return what `verify MODEL --json` has under `model`."""
