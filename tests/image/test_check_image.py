@@ -14,7 +14,6 @@ import pytest
 from command import run_here
 from environments import put, put_onnxruntime
 from images import SET, make_root, make_venv_files, put_nvidia, put_set, write
-from pages import Shown
 
 Make = Callable[[Path], None]
 OLD_DRIVER = ("--driver", "535.104.12", "--gpu", "8.0")
@@ -383,49 +382,6 @@ def test_the_page_of_the_folder_one_is_in_names_it_as_it_was_given(
     run_here("check-image", ".", "--report", str(page), cwd=root, env={"LANG": "C"})
 
     assert "<title>The image .</title>" in page.read_text("utf-8")
-
-
-@pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_page_has_the_numbers_of_the_document(root: Path, tmp_path: Path, lang: str) -> None:
-    """Of which another folder has a part, and a layer that replaces a library."""
-    two_cudas(root)
-    site = "opt/venv/lib/python3.11/site-packages"
-    second = images.tar_of((f"{site}/nvidia/cudnn/lib/libcudnn.so.9", b"\x7fELF" * 500))
-    path = images.docker_save(tmp_path / "<i>.tar", [images.layer_of(root), second])
-    page = tmp_path / "page.html"
-    done = shown(path, "--report", str(page), *OLD_DRIVER, lang=lang)
-    _, document = checked(path, *OLD_DRIVER)
-    text = page.read_text("utf-8")
-    tables = Shown(text).tables
-    heads = (
-        ("Bytes by layer", "CUDA in the image") if lang == "en" else ("各层的大小", "镜像中的 CUDA")
-    )
-    layers, folders = (tables[head] for head in heads)
-
-    assert done.returncode == 1
-    assert str(page) in done.stderr
-    assert "<i>" not in text
-    assert str(tmp_path) not in text
-    assert Shown(text).verdict == "fixable"
-    assert f'<html lang="{"en" if lang == "en" else "zh-CN"}">' in text
-    in_layers = [0, 0]
-    for row in document["cuda"]:
-        for each in row["layers"]:
-            in_layers[each["layer"]] += each["size"]
-    assert [row[0][0] for row in layers] == ["1", "2"]
-    assert [(row[1][0], row[2][1], row[3][1], row[4][1]) for row in layers] == [
-        (layer["name"], str(layer["size"]), str(count), str(layer["lost"]))
-        for layer, count in zip(document["layers"], in_layers, strict=True)
-    ]
-    used = {"en": ("used", "not used"), "zh": ("已使用", "未使用")}[lang]
-    assert [(row[0][0], row[1][1], row[3][1], row[4][0]) for row in folders] == [
-        (row["path"], str(row["size"]), str(row["twice_size"]), used[not row["used"]])
-        for row in document["cuda"]
-    ]
-    total, unused = document["size"], document["cuda"][0]["size"]
-    assert document["could_weigh"] == total - 2000 - unused
-    assert "/opt/venv (Python 3.11.7)" in Shown(text).text
-    assert "525.60.13" in Shown(text).text
 
 
 @pytest.mark.parametrize(("argv", "code"), [((), 2), (("/none.tar",), 7), (("/etc",), 7)])
