@@ -9,6 +9,7 @@ from pathlib import Path
 from ..errors import Error, cause
 from ..messages.sections import size
 from ..requirements.lines import files_named
+from ..utils.child_environment import child_environment
 from ..utils.foreign_text import without_controls
 from ..utils.process import run
 
@@ -82,7 +83,8 @@ def _is_of_git(file: str) -> bool:
 def _of_commit(name: str) -> str:
     """Return a text as git holds it: nothing of the repository's configuration is run for that."""
     try:
-        done = run(["git", "cat-file", "blob", name], timeout=GIT_SECONDS)
+        env = child_environment(os.environ, "tool")
+        done = run(["git", "cat-file", "blob", name], timeout=GIT_SECONDS, env=env)
     except OSError as error:
         raise Error("lock-unreadable", file=name, cause=f"git: {error.strerror}") from error
     if done.returncode != 0:

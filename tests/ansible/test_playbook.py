@@ -126,7 +126,7 @@ UNDO = """\
 def test_a_host_whose_verification_fails_is_put_back_alone(fleet: Fleet) -> None:
     python = fleet.folder / "hosts" / "gpu1" / "python"
     right = python.read_text()
-    python.write_text(right.replace("export ", "export STAND_IN_RESULT=wrong "))
+    python.write_text(right.replace("export ", "export ORTGPU_STAND_IN_RESULT=wrong "))
     before = state_of(fleet.venv("gpu1"))
 
     of_playbook = {"ortgpu_fix_waves": ["100%"], "ortgpu_fix_max_fail_percentage": 60}

@@ -73,13 +73,13 @@ class Office:
         argv: Sequence[str],
         *,
         timeout: float,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str],
         text_in: str | None = None,
         **how: Any,
     ) -> Finished:
         """Run an engine, and remember what the one that installs is told of the world."""
         if "--no-deps" in argv and "--no-index" in argv:
-            self.installing.append(env or {})
+            self.installing.append(env)
         return run(argv, timeout=timeout, env=env, text_in=text_in, **how)
 
     def apply(self, *requires: str) -> None:

@@ -286,3 +286,73 @@ def test_no_text_of_ours_is_split_or_searched_to_learn_a_fact() -> None:
     assert found <= FOREIGN.keys(), "values travel, sentences are made in `report/`"
     planted = ["by.partition(' ')[0]", "values['by'].split(', ')", "'is installed' in why.text"]
     assert all(learns_from_text(ast.parse(line)) for line in planted)
+
+
+def made_by_the_list(value: ast.expr, function: ast.AST) -> bool:
+    """Tell whether an environment is what `child_environment` made, with more set in it."""
+    if isinstance(value, ast.BinOp):
+        return made_by_the_list(value.left, function)
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id == "child_environment"
+    if not isinstance(value, ast.Name):
+        return False
+    given = [
+        node.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(each, ast.Name) and each.id == value.id for each in node.targets)
+    ]
+    taken = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    return all(made_by_the_list(each, function) for each in given) if given else value.id in taken
+
+
+def inherited_environments(tree: ast.AST) -> list[int]:
+    """Return the lines on which a child gets an environment that is not made by the list."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    inner = {node for outer in functions for node in ast.walk(outer) if node is not outer}
+    return [
+        word.value.lineno
+        for function in functions
+        if function not in inner
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        for word in node.keywords
+        if word.arg == "env" and not made_by_the_list(word.value, function)
+    ]
+
+
+USERS_PROGRAM = {"sessions.runner", "utils.process"}
+"""The program that `run` starts is not ours: it gets the user's environment as it is."""
+
+
+def test_the_environment_of_a_child_is_made_in_one_place() -> None:
+    """`run` of `utils.process` has no other, for `env` has no default there."""
+    found = {
+        name: lines
+        for name, path in MODULES.items()
+        if name not in CHILDREN | USERS_PROGRAM and not name.startswith("engine.")
+        if (lines := inherited_environments(parsed(path)))
+    }
+
+    assert found == {}
+    old = re.compile(r"\b(?:own|install)_environment\b")
+    users = {name for name, path in MODULES.items() if old.search(path.read_text("utf-8"))}
+    assert {name.partition(".")[0] for name in users - {"utils.process"}} <= {"engine"}
+
+
+@pytest.mark.parametrize(
+    ("made", "wrong"),
+    [
+        ("env = child_environment(environ, 'look'); env |= {'A': ''}; run(argv, env=env)", False),
+        ("run(argv, env=child_environment(environ, 'look') | {'A': ''})", False),
+        ("run(argv, env=given)", False),
+        ("run(argv, env=dict(os.environ))", True),
+        ("run(argv, env={**environ, 'A': ''})", True),
+        ("env = environ | {'A': ''}; run(argv, env=env)", True),
+        ("run(argv, env=os.environ)", True),
+    ],
+)
+def test_an_environment_that_is_inherited_is_noticed(made: str, *, wrong: bool) -> None:
+    tree = ast.parse(f"def start(environ_of, given):\n    {made}\n")
+
+    assert bool(inherited_environments(tree)) is wrong

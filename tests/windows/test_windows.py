@@ -115,7 +115,9 @@ def test_who_holds_a_planted_lock_is_left_alone(
 
 def test_the_exit_code_and_the_words_of_an_engine(tmp_path: Path) -> None:
     code = "import sys; print(sys.argv[1:]); sys.exit(7)"
-    done = run(guarded_command(python(code, "a b", '-x"q'), tmp_path / "lock"), timeout=60)
+    done = run(
+        guarded_command(python(code, "a b", '-x"q'), tmp_path / "lock"), timeout=60, env=os.environ
+    )
 
     assert (done.returncode, done.stdout.strip()) == (7, "['a b', '-x\"q']")
 
@@ -125,7 +127,7 @@ def test_what_a_child_leaves_behind_holds_nothing_up(tmp_path: Path) -> None:
         "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1], sys.argv[2]])"
     )
     start = time.monotonic()
-    done = run(python(code, ENGINE, tmp_path / "began"), timeout=50)
+    done = run(python(code, ENGINE, tmp_path / "began"), timeout=50, env=os.environ)
 
     assert (done.returncode, done.timed_out) == (0, False)
     assert time.monotonic() - start < 40
