@@ -36,7 +36,7 @@ from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
 from .files_to_remove import check_removable, files_to_remove
 from .hashed_files import remember
-from .history import UNFINISHED, prune_history, recorded_changes
+from .history import UNFINISHED, delete_journal, prune_history, recorded_changes
 from .journal import Begin
 from .journaled_change import Incoming, JournaledChange, sync_files
 from .rollback import roll_back
@@ -45,6 +45,7 @@ from .state_folder import Site, plain_paths, prepare_state_folder, remove_tree, 
 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: returns whether it works, and the reason for people if not."""
+_GONE = frozenset({"restore-lost", "restore-moved"})
 _RESUMED = frozenset(
     {"download-too-slow", "download-truncated", "index-refused", "index-unreachable"}
 )
@@ -87,7 +88,7 @@ def apply(
     `user-environment`, `environment-read-only`, `path-too-long`, `environment-locked`,
     `unfinished-change`, `environment-changed`, `would-conflict`, and those of `stage_wheels` (so of
     `confirm`) and of `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
-    `apply-interrupted` or `apply-failed` says why; `restore-failed` where that was not possible.
+    `apply-interrupted` or `apply-failed` says why; `restore-…` where that was not possible.
     """
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
@@ -167,7 +168,8 @@ def _swap(
     Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
     `path-too-long`, `disk-full` or `disk-failed` before the first change, and later
     `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back
-    failed, `restore-changed` where something else changed the environment meanwhile.
+    failed, `restore-changed` where something else changed the environment meanwhile,
+    `restore-moved` or `restore-lost` where it, or what a roll back needs, is gone.
     """
     site = Site.of(target)
     tree = staged.tree
@@ -225,11 +227,17 @@ def _swap(
 
 
 def _put_back(site: Site, change: JournaledChange) -> None:
-    """Roll back. Raises Error `restore-failed` or `restore-changed`, whatever goes wrong."""
+    """Roll back. Raises Error `restore-…`, whatever goes wrong."""
+    if not change.begun:
+        with contextlib.suppress(OSError):
+            delete_journal(change.folder)
+        return
     try:
         roll_back(site, change.folder)
     except Error as error:
-        if error.code == "restore-failed":
+        if error.code in _GONE and not change.touched:
+            return  # nothing had been done that was to be put back
+        if error.code.startswith("restore-"):
             raise
         listed = error.values.get("names") or error.values.get("paths") or error
         raise Error("restore-changed", names=listed) from error

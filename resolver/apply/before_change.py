@@ -24,7 +24,7 @@ from .staging import StagedWheels
 
 _LIBRARY = re.compile(r"\.so\b|(?i:\.(?:dll|pyd)$)")
 _LONGEST_FILE, _LONGEST_FOLDER = 259, 247
-"""Characters of a path where Windows allows no longer ones.
+"""Units of UTF-16 of a path where Windows allows no longer ones.
 
 Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 """
@@ -111,8 +111,13 @@ def check_path_lengths(paths: Iterable[str]) -> None:
     if sys.platform == "win32" and not _long_paths_enabled():
         for path in paths:
             folder = os.path.dirname(path)  # noqa: PTH120
-            if len(path) > _LONGEST_FILE or len(folder) > _LONGEST_FOLDER:
-                raise Error("path-too-long", path=path, length=len(path))
+            if _units(path) > _LONGEST_FILE or _units(folder) > _LONGEST_FOLDER:
+                raise Error("path-too-long", path=path, length=_units(path))
+
+
+def _units(path: str) -> int:
+    """Return the length of a path as Windows counts it: in units of UTF-16."""
+    return len(path.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
 if sys.platform == "win32":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..engine.guard import wait_for_engine
 from ..errors import Error
-from .state_folder import Site, check_state_folder, read_only, remove_tree
+from .state_folder import Site, check_state_folder, make_folder, read_only, remove_tree
 
 _LONGEST = 4096
 """Characters that a holder writes about itself, at most."""
@@ -38,7 +38,7 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
     end = time.monotonic() + PATIENCE
     while descriptor < 0:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(str(path.parent), site)
             with contextlib.suppress(FileNotFoundError):
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
             if descriptor < 0:

@@ -30,7 +30,7 @@ from ..facts.target import STATE_FOLDER, Installed
 from ..plan.wheels import Wheel
 from ..utils.files import file_digest
 from ..versions import version as parsed
-from .environment_files import NAMESPACE, SHARED
+from .environment_files import NAMESPACE, SHARED, copy_of
 from .hashed_files import Identity, has_content, identity
 from .state_folder import Site, join
 
@@ -170,7 +170,7 @@ def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
         join(at, name) for top in roots for at, _, names in os.walk(top) for name in names
     ):
         if os.lstat(path).st_nlink > 1 and not is_provider(path):
-            own = f"{path}.own"
+            own = copy_of(path)
             shutil.copy2(path, own)
             Path(own).replace(path)
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..errors import Error
@@ -22,6 +23,9 @@ from ..messages.sections import Section, plain, size
 from ..utils.foreign_text import clean, clean_text
 from ..utils.progress import Progress, silent
 from .streams import shows_chinese
+
+if TYPE_CHECKING:  # which takes a while
+    from rich.console import Console as RichConsole
 
 DEBUG = "ORTGPU_FIX_DEBUG"
 
@@ -149,6 +153,23 @@ def write_file(file: str, content: str, texts: Texts) -> None:
 def print_notice(text: str) -> None:
     """Tell the user something that is not the answer itself: on stderr."""
     print(clean_text(text), file=sys.stderr)
+
+
+def print_question(text: str) -> None:
+    """Ask the user something, who answers on the same line."""
+    print(f"\n{clean_text(text)}", end="", file=sys.stderr, flush=True)
+
+
+def print_above(bars: RichConsole, text: str) -> None:
+    """Tell the user something above the bars that `rich` draws."""
+    bars.print(clean_text(text), highlight=False, markup=False)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Show what is behind an error to who asked for it, and is asked to send it to us."""
+    import traceback
+
+    print_notice("".join(traceback.format_exception(error)).rstrip())
 
 
 @contextlib.contextmanager

@@ -356,3 +356,45 @@ def test_an_environment_that_is_inherited_is_noticed(made: str, *, wrong: bool) 
     tree = ast.parse(f"def start(environ_of, given):\n    {made}\n")
 
     assert bool(inherited_environments(tree)) is wrong
+
+
+def printing(tree: ast.AST) -> list[int]:
+    """Return the lines that write to a terminal by themselves."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name | ast.Attribute)
+        and re.search(
+            r"^print$|\.print$|\.print_(?:exc|exception|last|stack|tb)$|"
+            r"\bstd(?:out|err)\.write|^os\.write$|^logging\.|^warnings\.warn$",
+            ast.unparse(node.func),
+        )
+    ]
+
+
+def test_all_that_is_printed_is_cleaned_in_one_place() -> None:
+    """No address shows its password, and no name moves the cursor: also where a user debugs."""
+    found = {
+        name: lines
+        for name, path in MODULES.items()
+        if name not in CHILDREN | {"cli.console"}
+        if (lines := printing(parsed(path)))
+    }
+
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("made", "prints"),
+    [
+        ("traceback.print_exception(error)", True),
+        ("sys.stderr.write(text)", True),
+        ("bars.drawn.console.print(text)", True),
+        ("print(text)", True),
+        ("console.print_notice(text)", False),
+        ("file.write(text)", False),
+    ],
+)
+def test_who_prints_is_noticed(made: str, *, prints: bool) -> None:
+    assert bool(printing(ast.parse(made))) is prints

@@ -143,6 +143,10 @@ def distributions() -> list[dict[str, Any]]:
     return rows
 
 
+OWN = ".ortgpu-fix/"
+"""The state folder of ortgpu-fix, which comes and goes: what a RECORD says of it tells nothing."""
+
+
 def recorded(info: str) -> list[tuple[str, str, int]]:
     """Return path, hash and size of the files in RECORD; none without RECORD.
 
@@ -154,7 +158,7 @@ def recorded(info: str) -> list[tuple[str, str, int]]:
         path, _, size = line.rpartition(",")
         path, _, digest = path.rpartition(",")
         path = path.strip('"').replace("\\", "/")
-        if SIZE.match(size) and not path.startswith(("..", "/", metadata_folder)):
+        if SIZE.match(size) and not path.startswith(("..", "/", metadata_folder, OWN)):
             rows.append((path, digest, int(size)))
     return rows
 
