@@ -9,10 +9,11 @@ from ..companions.build import LocalWheel
 from ..engine.choose import choose_resolver
 from ..errors import Error
 from ..facts.model import GPU_BUILD
-from ..fleet.common_facts import locked_names, without_installed_set
-from ..fleet.model import FleetMachine, Group, TargetPlan
+from ..guests.machines import plan_command as fleet_commands
 from ..index.client import Index
 from ..lock.builder import LockBuilder
+from ..lock.groups import FleetMachine, Group, TargetPlan
+from ..lock.locked_facts import locked_names, without_installed_set
 from ..matrix.load import load_matrix
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
@@ -25,7 +26,6 @@ from ..resolve.situation import situation
 from ..utils.files import write
 from ..utils.process import run
 from .command_line import SYSTEM, words_of
-from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
 from .inputs import PlanInputs, gather_inputs, index_config_of

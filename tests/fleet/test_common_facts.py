@@ -9,13 +9,8 @@ import pytest
 import synthetic
 from ortgpu_fix.companions.contents import LIBRARIES
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.fleet.common_facts import (
-    equivalence_key,
-    has_gpu,
-    locked_names,
-    wheels_key,
-    without_installed_set,
-)
+from ortgpu_fix.guests.machines.common_facts import equivalence_key, has_gpu, wheels_key
+from ortgpu_fix.lock.locked_facts import locked_names, without_installed_set
 from ortgpu_fix.matrix.model import MSVC_RUNTIME
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation

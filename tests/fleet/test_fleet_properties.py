@@ -16,14 +16,14 @@ from packaging.requirements import Requirement
 from tables import tables
 
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.fleet.model import FleetMachine
-from ortgpu_fix.fleet.planner import plan_fleet
+from ortgpu_fix.guests.machines.plan_report import fleet_json
+from ortgpu_fix.guests.machines.planner import plan_fleet
 from ortgpu_fix.lock.formats.requirements_txt import requirements
+from ortgpu_fix.lock.groups import FleetMachine
 from ortgpu_fix.lock.model import Lock, LockTarget
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.wheels import Pinned
-from ortgpu_fix.report.fleet import fleet_json
 from ortgpu_fix.resolve.options import PlanOptions
 
 CAPTURES = Path(__file__).parents[1] / "captures"

@@ -10,15 +10,16 @@ from told import required
 
 import synthetic
 from ortgpu_fix.facts.model import Gpu
-from ortgpu_fix.fleet import planner
-from ortgpu_fix.fleet.common_facts import common_facts
-from ortgpu_fix.fleet.model import FleetMachine, FleetPlan, group_names
-from ortgpu_fix.fleet.planner import plan_fleet
-from ortgpu_fix.fleet.split import FleetSolver
+from ortgpu_fix.guests.machines import planner
+from ortgpu_fix.guests.machines.common_facts import common_facts
+from ortgpu_fix.guests.machines.model import FleetPlan
+from ortgpu_fix.guests.machines.plan_report import fleet_sections
+from ortgpu_fix.guests.machines.planner import plan_fleet
+from ortgpu_fix.guests.machines.split import FleetSolver
+from ortgpu_fix.lock.groups import FleetMachine, group_names
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.report.fleet import fleet_sections
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation
 
@@ -223,7 +224,7 @@ def test_what_no_rule_is_about_makes_no_kind_of_its_own_and_stays_in_the_lock(
             kinds.append(len(situations))
             super().__init__(situations, *others)
 
-    monkeypatch.setattr("ortgpu_fix.fleet.planner.FleetSolver", Solver)
+    monkeypatch.setattr("ortgpu_fix.guests.machines.planner.FleetSolver", Solver)
     asks = {"web": "requests<3", "batch": "click>=8", "old": "onnxruntime<1.26"}
     made = planned(
         *(

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortgpu_fix.fleet.set_cover import EXACT, maximal_subsets, minimum_set_covers
+from ortgpu_fix.guests.machines.set_cover import EXACT, maximal_subsets, minimum_set_covers
 
 masks = st.integers(1, (1 << 6) - 1)
 

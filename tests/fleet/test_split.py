@@ -9,9 +9,9 @@ from told import required, values_of
 
 import synthetic
 from ortgpu_fix.facts.model import Gpu
-from ortgpu_fix.fleet import split
-from ortgpu_fix.fleet.shared_wheels import sharing_machines
-from ortgpu_fix.fleet.split import FleetSolver
+from ortgpu_fix.guests.machines import split
+from ortgpu_fix.guests.machines.shared_wheels import sharing_machines
+from ortgpu_fix.guests.machines.split import FleetSolver
 from ortgpu_fix.resolve import rules
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation

@@ -15,14 +15,14 @@ from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.driver import COMPAT
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.lock.difference import Update, compare
-from ortgpu_fix.lock.parse import read_lock
-from ortgpu_fix.lock.parsed import ParsedPin
+from ortgpu_fix.guests.machines.difference import Update, compare
+from ortgpu_fix.guests.machines.difference_report import difference_sections
+from ortgpu_fix.guests.machines.parse_lock import read_lock
+from ortgpu_fix.guests.machines.parsed_lock import ParsedPin
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import DriverFloor
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Reason
-from ortgpu_fix.report.difference import difference_sections
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.serving import against, plan_on_machine

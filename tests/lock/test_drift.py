@@ -15,25 +15,25 @@ from packaging.requirements import Requirement
 from told import gains, required, values_of
 
 import synthetic
-from ortgpu_fix.cli.commands import check_lock
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.model import Facts, OnnxRuntime
-from ortgpu_fix.lock.drift import Drift, drift
+from ortgpu_fix.guests.machines import check_lock_command as check_lock
+from ortgpu_fix.guests.machines.drift import Drift, drift
+from ortgpu_fix.guests.machines.drift_report import drift_json, drift_sections
+from ortgpu_fix.guests.machines.parse_lock import read_lock
 from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
 from ortgpu_fix.lock.machine_lines import machine_text
 from ortgpu_fix.lock.model import Lock, LockTarget
-from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
-from ortgpu_fix.report.drift import drift_json, drift_sections
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.lock.parse import read_lock
+from ortgpu_fix.guests.machines.parse_lock import read_lock
 
 ZERO, ONE = "0" * 64, "1" * 64
 

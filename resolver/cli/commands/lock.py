@@ -7,11 +7,11 @@ from pathlib import Path
 
 from ...data_files import read_data_file
 from ...errors import Error
-from ...fleet.model import Group, group_names
 from ...lock.formats.dockerfile import dockerfile
 from ...lock.formats.pylock import pylock
 from ...lock.formats.requirements_txt import requirements
 from ...lock.formats.uv import uv_lines
+from ...lock.groups import Group, group_names
 from ...lock.model import Lock
 from ...messages.catalog import Language, load_texts
 from ...utils.files import check_place, write

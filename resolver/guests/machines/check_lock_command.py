@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...cli import console
+from ...cli.flags import CommandLine
 from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
-from .. import console
-from ..flags import CommandLine
-from ..lock_text import OURS, read_included, read_lock_text, tells_of
+from .lock_text import OURS, read_included, read_lock_text, tells_of
 
 if TYPE_CHECKING:
-    from ...lock.parse import Included
-    from ...lock.parsed import ParsedLock
-    from ..inputs import PlanInputs
+    from ...cli.inputs import PlanInputs
+    from .parse_lock import Included
+    from .parsed_lock import ParsedLock
 
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
@@ -36,7 +36,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if tells_of(OURS, text, included):
         return _check(text, included, arguments, environ, language)
     if arguments.json:  # as of most projects
-        from ...report.drift import not_ours_json
+        from .drift_report import not_ours_json
 
         console.print_json(not_ours_json(file))
     else:
@@ -53,16 +53,16 @@ def _check(
 ) -> int:
     from dataclasses import replace
 
-    from ..described import describes_environment, start_looking
+    from ...cli.described import describes_environment, start_looking
 
     if not arguments.facts:
         arguments = arguments._replace(processes=start_looking(arguments, environ))
-    from ...lock.drift import drift
-    from ...lock.parse import read_lock
+    from ...cli.inputs import gather_inputs
     from ...matrix.load import add_torch
     from ...matrix.torch import TORCH
-    from ...report.drift import drift_json, drift_sections
-    from ..inputs import gather_inputs
+    from .drift import drift
+    from .drift_report import drift_json, drift_sections
+    from .parse_lock import read_lock
 
     file = arguments.argument or ""
     locked = read_lock(text, file, included)

@@ -16,12 +16,12 @@ from typing import cast
 from packaging.markers import InvalidMarker, Marker
 from packaging.utils import canonicalize_name
 
-from ..errors import Error
-from ..requirements.lines import files_named, logical_lines, wheel_at, without_options
-from ..utils.toml import tomllib
-from ..versions import requirement
-from .machine_lines import read_machines
-from .parsed import Format, ParsedHash, ParsedLock, ParsedPin
+from ...errors import Error
+from ...lock.machine_lines import read_machines
+from ...requirements.lines import files_named, logical_lines, wheel_at, without_options
+from ...utils.toml import tomllib
+from ...versions import requirement
+from .parsed_lock import Format, ParsedHash, ParsedLock, ParsedPin
 from .unconditional import unconditional
 
 _HASH = re.compile(r"--hash[ =]sha256:(\S+)")

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..facts.model import Gpu
-from ..matrix.model import Build, ToolkitRelease
-from ..resolve.components import (
+from ...facts.model import Gpu
+from ...matrix.model import Build, ToolkitRelease
+from ...resolve.components import (
     Component,
     SharingMachines,
     pick_all,
     pick_release,
     toolkits_to_try,
 )
-from ..resolve.demands import Demand
-from ..resolve.gpu_code import capabilities
-from ..resolve.situation import Situation
-from ..versions import newest_first, numbers
+from ...resolve.demands import Demand
+from ...resolve.gpu_code import capabilities
+from ...resolve.situation import Situation
+from ...versions import newest_first, numbers
 from .common_facts import oldest_libc
 
 Chosen = Mapping[str, tuple[Component, ...]]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..lock.difference import HostChange, Update, WhyNot
-from ..messages.catalog import Texts
-from ..messages.sections import Row, Section, size
-from ..plan.reasons import Finding
-from ..resolve.serving import Serving
-from .image import serves_row, serving_json
-from .plan_document import SCHEMA
+from ...messages.catalog import Texts
+from ...messages.sections import Row, Section, size
+from ...plan.reasons import Finding
+from ...report.image import serves_row, serving_json
+from ...report.plan_document import SCHEMA
+from ...resolve.serving import Serving
+from .difference import HostChange, Update, WhyNot
 
 
 def difference_sections(found: Update, texts: Texts) -> tuple[Section, ...]:

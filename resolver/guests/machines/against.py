@@ -8,17 +8,18 @@ from dataclasses import replace
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name, canonicalize_version
 
-from ..facts.markers import marker_environment
-from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
-from ..fleet.common_facts import has_gpu, locked_names, without_installed_set
-from ..matrix.model import Matrix
-from ..matrix.torch import TORCH
-from ..plan.reasons import Named, Reason, RequirementLine, reason
-from ..resolve.onnxruntime_installed import with_owners_here
-from ..resolve.options import PlanOptions
-from ..resolve.resolver import resolve
-from ..resolve.situation import Situation, situation
-from .parsed import ParsedPin
+from ...facts.markers import marker_environment
+from ...facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
+from ...lock.locked_facts import locked_names, without_installed_set
+from ...matrix.model import Matrix
+from ...matrix.torch import TORCH
+from ...plan.reasons import Named, Reason, RequirementLine, reason
+from ...resolve.onnxruntime_installed import with_owners_here
+from ...resolve.options import PlanOptions
+from ...resolve.resolver import resolve
+from ...resolve.situation import Situation, situation
+from .common_facts import has_gpu
+from .parsed_lock import ParsedPin
 
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""

@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..facts.markers import marker_environment
-from ..facts.model import CPU_BUILD, GPU_BUILD, Facts
-from ..fleet.common_facts import locked_names, without_installed_set
-from ..matrix.model import Matrix
-from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
-from ..plan.model import Unlock
-from ..plan.reasons import Reason, reason
-from ..resolve.onnxruntime_installed import with_owners_here
-from ..resolve.options import PlanOptions
-from ..resolve.resolver import resolve
-from ..versions import newest_first
+from ...facts.markers import marker_environment
+from ...facts.model import CPU_BUILD, GPU_BUILD, Facts
+from ...lock.locked_facts import locked_names, without_installed_set
+from ...matrix.model import Matrix
+from ...matrix.torch import DOMAIN_LIBRARIES, TORCH
+from ...plan.model import Unlock
+from ...plan.reasons import Reason, reason
+from ...resolve.onnxruntime_installed import with_owners_here
+from ...resolve.options import PlanOptions
+from ...resolve.resolver import resolve
+from ...versions import newest_first
 from .against import KnownWheels, known_wheels, release_of, spelled, why_not
-from .parsed import ParsedLock, ParsedPin
+from .parsed_lock import ParsedLock, ParsedPin
 
 DriftVerdict = Literal["holds", "drifted", "impossible"]
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ..facts.markers import marker_holds
-from ..facts.model import Facts
+from ...facts.markers import marker_holds
+from ...facts.model import Facts
 
 Format = Literal["requirements", "pylock", "uv", "dockerfile", "project"]
 """The last is the lock of uv, Poetry or PDM."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..versions import requirement
+from ...versions import requirement
 
 _MAIN = frozenset({"main", "default"})
 """The group of what a project itself requires: Poetry's name of it, and PDM's."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ..facts.markers import marker_environment
-from ..facts.model import GPU_BUILD, Driver, Facts, Package
-from ..matrix.model import Matrix
-from ..plan.reasons import Consumer, Finding, Named, Reason
-from ..resolve.options import PlanOptions
-from ..resolve.serving import Serving, against, on_machine, plan_on_machine, serving
-from ..versions import major, numbers
+from ...facts.markers import marker_environment
+from ...facts.model import GPU_BUILD, Driver, Facts, Package
+from ...matrix.model import Matrix
+from ...plan.reasons import Consumer, Finding, Named, Reason
+from ...resolve.options import PlanOptions
+from ...resolve.serving import Serving, against, on_machine, plan_on_machine, serving
+from ...versions import major, numbers
 from .against import LACKS, KnownWheels, known_wheels, spelled, why_not
-from .parsed import ParsedPin
+from .parsed_lock import ParsedPin
 
 ProjectState = Facts | Sequence[ParsedPin]
 """What is installed: as it was seen, or as a lock pins it."""

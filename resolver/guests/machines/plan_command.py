@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...cli import console
+from ...cli.command_line import locking
+from ...cli.commands.check import tell
+from ...cli.facts_files import read_machines
+from ...cli.flags import CommandLine
+from ...cli.options import plan_options_of
 from ...errors import Error
-from ...fleet.model import FleetMachine, FleetPlan
-from ...fleet.planner import plan_fleet
+from ...lock.groups import FleetMachine
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
-from ...report.fleet import fleet_json, fleet_sections
 from ...resolve.resolver import resolve_for_check
-from .. import console
-from ..command_line import locking
-from ..facts_files import read_machines
-from ..flags import CommandLine
-from ..options import plan_options_of
-from .check import tell
+from .model import FleetPlan
+from .plan_report import fleet_json, fleet_sections
+from .planner import plan_fleet
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:

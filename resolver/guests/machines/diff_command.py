@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...cli import console
+from ...cli.flags import CommandLine
 from ...data_files import load_table
 from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, Texts, load_texts
-from .. import console
-from ..flags import CommandLine
-from ..lock_text import NAME, read_included, read_lock_text, tells_of
+from .lock_text import NAME, read_included, read_lock_text, tells_of
 
 if TYPE_CHECKING:
-    from ...lock.difference import ProjectState, Update
+    from .difference import ProjectState, Update
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -31,7 +31,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if not any(states) and not arguments.json:  # most projects
         console.print_result(load_texts(language).label("diff-same"))
         return 0
-    from ...report.difference import difference_json, difference_sections
+    from .difference_report import difference_json, difference_sections
 
     found = _compared(states[0], states[1], hosts, arguments.python)
     if arguments.json:
@@ -46,9 +46,9 @@ def _hosts(arguments: CommandLine, environ: Mapping[str, str]) -> list[tuple[str
 
     Raises Error `value-unknown` where that is no version, and as `read_facts` does.
     """
+    from ...cli.described import in_new_environment
+    from ...cli.facts_files import read_machines
     from ...probe.interpreter import is_version
-    from ..described import in_new_environment
-    from ..facts_files import read_machines
 
     python = arguments.python
     if python is not None and not is_version(python, environ, Path.cwd()):
@@ -63,10 +63,10 @@ def _hosts(arguments: CommandLine, environ: Mapping[str, str]) -> list[tuple[str
 def _compared(
     old: ProjectState, new: ProjectState, hosts: Sequence[tuple[str, Facts]], python: str | None
 ) -> Update:
+    from ...cli.described import PLATFORMS
     from ...facts.gpu_names import known_capabilities
-    from ...lock.difference import compare
     from ...matrix.load import load_matrix
-    from ..described import PLATFORMS
+    from .difference import compare
 
     here = Interpreter(version=python or platform.python_version())
     base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, here)
@@ -83,8 +83,8 @@ def _read_state(file: str, language: Language) -> ProjectState:
     included = read_included(file, text)
     if not tells_of([NAME], text, included):
         return ()
-    from ...lock.parse import read_lock
-    from ..facts_files import read_facts
+    from ...cli.facts_files import read_facts
+    from .parse_lock import read_lock
 
     if text.lstrip().startswith("{"):
         return read_facts(file)

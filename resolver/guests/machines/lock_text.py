@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..errors import Error, cause
-from ..messages.sections import size
-from ..requirements.lines import files_named
-from ..utils.foreign_text import without_controls
-from ..utils.process import run
+from ...errors import Error, cause
+from ...messages.sections import size
+from ...requirements.lines import files_named
+from ...utils.foreign_text import without_controls
+from ...utils.process import run
 
 GIT_SECONDS = 60
 MOST_BYTES = 20_000_000

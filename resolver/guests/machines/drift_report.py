@@ -5,13 +5,13 @@ Returns sections and documents, prints nothing.
 
 from __future__ import annotations
 
-from ..lock.drift import Drift, MovedPin
-from ..lock.machine_lines import machine_text
-from ..lock.parsed import ParsedLock
-from ..matrix.model import Matrix
-from ..messages.catalog import Texts
-from ..messages.sections import Row, Section
-from .plan_document import SCHEMA, reasons_json
+from ...lock.machine_lines import machine_text
+from ...matrix.model import Matrix
+from ...messages.catalog import Texts
+from ...messages.sections import Row, Section
+from ...report.plan_document import SCHEMA, reasons_json
+from .drift import Drift, MovedPin
+from .parsed_lock import ParsedLock
 
 
 def drift_json(

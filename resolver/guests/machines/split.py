@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
-from ..matrix.model import Build, Matrix
-from ..plan.reasons import Reason
-from ..resolve.candidate import without_wheels
-from ..resolve.components import Components, SharingMachines, choose_nvidia_wheels
-from ..resolve.rules import BUILD_RULES, REQUIREMENT_RULES, check_shared_folders, reasons_against
-from ..resolve.situation import Situation
-from ..versions import newest_first
+from ...matrix.model import Build, Matrix
+from ...plan.reasons import Reason
+from ...resolve.candidate import without_wheels
+from ...resolve.components import Components, SharingMachines, choose_nvidia_wheels
+from ...resolve.rules import BUILD_RULES, REQUIREMENT_RULES, check_shared_folders, reasons_against
+from ...resolve.situation import Situation
+from ...versions import newest_first
 from .common_facts import gpus_key, wheels_key
 from .set_cover import maximal_subsets, minimum_set_covers
 from .shared_wheels import Chosen, PlatformNeeds, choose_shared_wheels, sharing_machines

@@ -10,28 +10,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..matrix.model import Matrix
-from ..plan.model import Plan
-from ..plan.reasons import Reason, reason
-from ..resolve.candidate import without_wheels
-from ..resolve.changes import changes_for
-from ..resolve.components import Component, Components
-from ..resolve.msvc import runtime_for
-from ..resolve.options import PlanOptions
-from ..resolve.rules import reasons_for
-from ..resolve.situation import Situation, situation
-from ..resolve.smallest import smallest_components
-from ..resolve.tensorrt import tensorrt_for
-from ..versions import major
-from .common_facts import (
-    common_facts,
-    equivalence_key,
-    has_gpu,
-    locked_names,
-    without_installed_set,
-)
-from .model import ExcludedMachine, ExclusionReason, FleetMachine, FleetPlan, Group, TargetPlan
+from ...facts.model import CPU_BUILD, GPU_BUILD
+from ...lock.groups import FleetMachine, Group, TargetPlan
+from ...lock.locked_facts import locked_names, without_installed_set
+from ...matrix.model import Matrix
+from ...plan.model import Plan
+from ...plan.reasons import Reason, reason
+from ...resolve.candidate import without_wheels
+from ...resolve.changes import changes_for
+from ...resolve.components import Component, Components
+from ...resolve.msvc import runtime_for
+from ...resolve.options import PlanOptions
+from ...resolve.rules import reasons_for
+from ...resolve.situation import Situation, situation
+from ...resolve.smallest import smallest_components
+from ...resolve.tensorrt import tensorrt_for
+from ...versions import major
+from .common_facts import common_facts, equivalence_key, has_gpu
+from .model import ExcludedMachine, ExclusionReason, FleetPlan
 from .shared_wheels import sharing_machines
 from .split import FleetSolver, ServedGroup
 

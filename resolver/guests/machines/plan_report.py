@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..fleet.model import FleetMachine, FleetPlan, Group, group_names
-from ..messages.catalog import Texts
-from ..messages.sections import Row, Section, join_neighbours
-from .plan_document import SCHEMA, plan_json, reasons_json
-from .rejected import SHORT, reason_text
+from ...facts.model import CPU_BUILD, GPU_BUILD
+from ...lock.groups import FleetMachine, Group, group_names
+from ...messages.catalog import Texts
+from ...messages.sections import Row, Section, join_neighbours
+from ...report.plan_document import SCHEMA, plan_json, reasons_json
+from ...report.rejected import SHORT, reason_text
+from .model import FleetPlan
 
 _OF_A_TARGET = ("selection", "install", "companions", "requires")
 
