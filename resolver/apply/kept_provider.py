@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..engine.choose import Engine
 from ..engine.common import Prefix, StagedFile
-from ..evidence.onnxruntime import PROVIDER
+from ..binaries.library_names import PROVIDER
 from ..facts.target import Target
 from ..index.kept_wheels import link_or_copy
 from ..utils.files import file_digest

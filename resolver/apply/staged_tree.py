@@ -25,7 +25,7 @@ from packaging.utils import canonicalize_name
 
 from ..errors import Error
 from ..evidence.metadata import all_requirements, fields
-from ..evidence.onnxruntime import PROVIDER
+from ..binaries.library_names import PROVIDER
 from ..facts.target import STATE_FOLDER, Installed
 from ..plan.wheels import Wheel
 from ..utils.files import file_digest

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..binaries import gpu_targets
-from ..binaries.library_names import is_cuda_library
+from ..binaries.library_names import PROVIDER, is_cuda_library
 from ..versions import numbers
 from .spread import each
 from .wheels import EvidenceError, IndexWheel
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .library import ReadLibrary
     from .reader import Reader, WheelOutside
 
-PROVIDER = re.compile(r".*/(?:lib)?onnxruntime_providers_cuda\.(?:so|dll)\Z")
 _TENSORRT = re.compile(r".*/(?:lib)?onnxruntime_providers_tensorrt\.(?:so|dll)\Z")
 _NVINFER = re.compile(r"libnvinfer\.so\.\d+|nvinfer(?:_\d+)?\.dll")
 _CUDA_VERSION = re.compile(r"^cuda_version\s*=\s*['\"](\d+\.\d+)", re.MULTILINE)

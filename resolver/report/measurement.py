@@ -6,7 +6,7 @@ Core.
 from __future__ import annotations
 
 from ..messages.catalog import Texts
-from ..messages.sections import Row, Section, size
+from ..messages.sections import Row, Section, milliseconds, size
 from ..messages.shells import PROGRAM, TypedCommand
 from ..verify.advice import Advice
 from ..verify.bench import Bench, Configuration, Timing, option_text
@@ -159,11 +159,3 @@ def _times(row: Timing, texts: Texts) -> str:
         return said
     after = texts.label("bench-changed", changed=milliseconds(row.changed_ms))
     return f"{said}{texts.label('semicolon')}{after}"
-
-
-def milliseconds(value: float | None) -> str:
-    """Return a time as people say it: `0.338 ms`, `12.1 ms`, `1250 ms`."""
-    if value is None:
-        return "?"
-    digits = max(0, 2 - len(str(int(value))) + 1) if value >= 1 else 3
-    return f"{value:.{digits}f} ms"

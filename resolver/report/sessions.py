@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from ..messages.catalog import Texts
-from ..messages.sections import Row, Section
+from ..messages.sections import Row, Section, milliseconds
 from ..messages.shells import PROGRAM, TypedCommand
 from ..plan.reasons import Reason
 from ..sessions.advice import Knob
 from ..sessions.events import ImportedLibrary, InferenceSession, ProgramSeen, Runs, TorchState
 from ..sessions.verdicts import ProgramVerdict, SessionGroup, SessionVerdict
-from .measurement import milliseconds
 from .page_parts import Markup, document, element, prose, section
 
 STYLES: Mapping[str, str] = {
