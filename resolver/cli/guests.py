@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .flags import CORE_FLAGS, CommandLine, Flag
 
-GUESTS = ("machines",)
+GUESTS = ("machines", "run", "update")
 """Their directories; one line each."""
 _PACKAGE = __package__.rpartition(".")[0]
 
@@ -43,9 +43,9 @@ class Guest(NamedTuple):
     commands: Mapping[str, Command]
     """By the names that `CommandLine.command` then has; those without `typed` are typed so."""
     flags: tuple[Flag, ...] = ()
-    claim: Callable[[CommandLine], str | None] = lambda line: None
+    claim: Callable[[CommandLine], str | None] = lambda _: None
     """Which of `commands` runs a line in the place of a command of the core."""
-    check: Callable[[CommandLine], None] = lambda line: None
+    check: Callable[[CommandLine], None] = lambda _: None
     """Refuses flags that do not go together."""
 
 
@@ -73,7 +73,10 @@ CORE_COMMANDS = {
     "help": Command("", takes=1),
 }
 COMMANDS = {
-    **{name: row._replace(module=f"{_PACKAGE}.cli.{row.module}") for name, row in CORE_COMMANDS.items()},
+    **{
+        name: row._replace(module=f"{_PACKAGE}.cli.{row.module}")
+        for name, row in CORE_COMMANDS.items()
+    },
     **{
         name: row._replace(module=f"{package}.{row.module}")
         for package, guest in FOUND.items()

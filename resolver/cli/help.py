@@ -8,8 +8,8 @@ from typing import Any
 
 from ..messages.catalog import Language
 from ..messages.sections import width
-from .flags import FLAGS, Flag
-from .parser import COMMANDS
+from .flags import Flag
+from .guests import FLAGS, NAMES
 
 COLUMNS = 100
 GROUPS = ("mend", "share", "understand")
@@ -62,7 +62,7 @@ def _commands(table: Mapping[str, Any], group: str, language: Language) -> list[
     rows = table["commands"]
     return [
         (f"  {name}", rows[name]["brief"][language])
-        for name in COMMANDS
+        for name in NAMES
         if rows[name]["group"] == group
     ]
 

@@ -496,7 +496,7 @@ def test_a_requirements_file_that_is_none(content: str | None, run: Run, tmp_pat
 
 
 def test_every_command_has_its_function() -> None:
-    commands = {name.replace("-", "_") for name in cli.COMMANDS}
+    commands = {name.replace("-", "_") for name in cli.NAMES}
     for name in (commands - {"help"}) | {"check_lock", "fleet", "matrix_update"}:
         module = import_module(f"ortgpu_fix.cli.commands.{name}")
         assert callable(module.run), name

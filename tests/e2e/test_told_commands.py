@@ -20,7 +20,7 @@ import onnx.parser
 import pytest
 from drivers import A100, simulate
 
-from ortgpu_fix.cli.parser import COMMANDS
+from ortgpu_fix.cli.guests import NAMES as COMMANDS
 from ortgpu_fix.data_files import example_machine, load_table
 from support.standin_wheels import find_uv
 

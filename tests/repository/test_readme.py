@@ -88,7 +88,7 @@ def test_both_say_the_same() -> None:
 
 
 def test_every_command_is_told() -> None:
-    for command in cli.COMMANDS:
+    for command in cli.NAMES:
         assert all(f"`ortgpu-fix {command}" in text for text in READMES.values())
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.sessions.events import ProgramSeen
-from ortgpu_fix.sessions.runner import watch_program
+from ortgpu_fix.guests.run.events import ProgramSeen
+from ortgpu_fix.guests.run.runner import watch_program
 
 PACKAGE = {
     "onnxruntime/__init__.py": """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ortgpu_fix.sessions.events import Frame, InferenceSession
-from ortgpu_fix.sessions.makers import made_by
+from ortgpu_fix.guests.run.events import Frame, InferenceSession
+from ortgpu_fix.guests.run.makers import made_by
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,8 @@ import pytest
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
-from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.messages.shells import PROGRAM
-from ortgpu_fix.plan.reasons import Severity
-from ortgpu_fix.report.sessions import (
-    Advised,
-    ProgramReport,
-    program_json,
-    program_page,
-    program_sections,
-    session_line,
-)
-from ortgpu_fix.sessions.advice import advice_of, find_knob, knobs_of
-from ortgpu_fix.sessions.events import (
+from ortgpu_fix.guests.run.advice import advice_of, find_knob, knobs_of
+from ortgpu_fix.guests.run.events import (
     Asked,
     Frame,
     ImportedLibrary,
@@ -34,7 +22,15 @@ from ortgpu_fix.sessions.events import (
     TorchState,
     parse_events,
 )
-from ortgpu_fix.sessions.verdicts import (
+from ortgpu_fix.guests.run.report import (
+    Advised,
+    ProgramReport,
+    program_json,
+    program_page,
+    program_sections,
+    session_line,
+)
+from ortgpu_fix.guests.run.verdicts import (
     CUDA,
     MadeBy,
     Maker,
@@ -45,6 +41,10 @@ from ortgpu_fix.sessions.verdicts import (
     verdict_of,
     without_gpu,
 )
+from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import PROGRAM
+from ortgpu_fix.plan.reasons import Severity
 
 CPU, TENSORRT = "CPUExecutionProvider", "TensorrtExecutionProvider"
 OPENVINO = "OpenVINOExecutionProvider"

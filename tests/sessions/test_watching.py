@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.errors import Error
-from ortgpu_fix.sessions import runner
-from ortgpu_fix.sessions.events import Asked, InferenceSession, ProgramSeen
+from ortgpu_fix.guests.run import runner
+from ortgpu_fix.guests.run.events import Asked, InferenceSession, ProgramSeen
 from support.pythons import find_python
 
 Run = Callable[..., tuple[int, ProgramSeen]]

@@ -16,8 +16,8 @@ import pytest
 from measured_model import REPORT, codes
 from told import values_of
 
+from ortgpu_fix.guests.run.advice import KnobKind
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
-from ortgpu_fix.sessions.advice import KnobKind
 from ortgpu_fix.verify.advice import Advice, advise, buckets, new_shape_cost, pick
 from ortgpu_fix.verify.bench import (
     SEARCHES,

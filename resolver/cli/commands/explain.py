@@ -27,7 +27,8 @@ from ...report.told import told_json, told_sections, unknown_names
 from ...resolve.options import PlanOptions
 from .. import console
 from ..command_line import applying, command_line, texts_for
-from ..flags import FLAGS, CommandLine, given
+from ..flags import CommandLine, given
+from ..guests import FLAGS
 from ..inputs import gather_inputs
 from ..options import plan_options_of
 from ..parser import parse

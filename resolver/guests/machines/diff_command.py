@@ -13,6 +13,7 @@ from ...data_files import load_table
 from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, Texts, load_texts
+from .guest import MachinesRequest
 from .lock_text import NAME, read_included, read_lock_text, tells_of
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ def _hosts(arguments: CommandLine, environ: Mapping[str, str]) -> list[tuple[str
     Raises Error `value-unknown` where that is no version, and as `read_facts` does.
     """
     from ...cli.described import in_new_environment
-    from ...cli.facts_files import read_machines
     from ...probe.interpreter import is_version
+    from .facts_files import read_machines
 
     python = arguments.python
     if python is not None and not is_version(python, environ, Path.cwd()):
         problem = Error("value-unknown", flag="--python", value=python, choices="3.11, 3.12, …")
         raise Error("usage", problem=problem)
-    hosts = read_machines([*arguments.hosts, *arguments.facts])
+    hosts = read_machines([*arguments.request(MachinesRequest).hosts, *arguments.facts])
     if python is None:
         return hosts
     return [(name, in_new_environment(host, arguments)) for name, host in hosts]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from ...cli import console
 from ...cli.command_line import locking
 from ...cli.commands.check import tell
-from ...cli.facts_files import read_machines
 from ...cli.flags import CommandLine
 from ...cli.options import plan_options_of
 from ...errors import Error
@@ -15,6 +14,8 @@ from ...lock.groups import FleetMachine
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
 from ...resolve.resolver import resolve_for_check
+from .facts_files import read_machines
+from .guest import MachinesRequest
 from .model import FleetPlan
 from .plan_report import fleet_json, fleet_sections
 from .planner import plan_fleet
@@ -23,13 +24,9 @@ from .planner import plan_fleet
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Plan for all machines, or check them all.
 
-    Raises Error `several-machines` for what is about one machine, and those of `plan_machines`.
+    Raises as `plan_machines`.
     """
     del environ
-    if arguments.command not in {"plan", "check"}:
-        words = [arguments.named, arguments.apply and "--apply", arguments.check and "--check"]
-        command = " ".join(word for word in words if word)
-        raise Error("several-machines", command=command, count=len(arguments.machines))
     return _check(arguments) if arguments.check else _plan(arguments, language)
 
 
@@ -48,9 +45,8 @@ def plan_machines(arguments: CommandLine) -> FleetPlan:
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
     machines = _read_machines(arguments.machines)
-    return plan_fleet(
-        machines, plan_options_of(arguments), load_matrix(), with_cpu=arguments.with_cpu
-    )
+    with_cpu = arguments.request(MachinesRequest).with_cpu
+    return plan_fleet(machines, plan_options_of(arguments), load_matrix(), with_cpu=with_cpu)
 
 
 def print_fleet_plan(made: FleetPlan, arguments: CommandLine, language: Language) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
-from ..utils.json_reader import Events, LenientObject
-from ..utils.record_reader import read_record
+from ...utils.json_reader import Events, LenientObject
+from ...utils.record_reader import read_record
 
 
 class Frame(NamedTuple):

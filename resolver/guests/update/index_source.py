@@ -6,12 +6,12 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from ..errors import Error
-from ..index.client import Index
-from ..index.download import download_one
-from ..index.page import without_credentials
-from ..plan.wheels import PYPI, Wheel
-from .wheels import IndexWheel, wheels_on
+from ...errors import Error
+from ...evidence.wheels import IndexWheel, wheels_on
+from ...index.client import Index
+from ...index.download import download_one
+from ...index.page import without_credentials
+from ...plan.wheels import PYPI, Wheel
 
 _NOT_FOUND = 404
 

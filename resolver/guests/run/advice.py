@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from ..plan.reasons import Reason, reason
-from ..versions import version as parse_version
+from ...plan.reasons import Reason, reason
+from ...versions import version as parse_version
 from .verdicts import CUDA, SessionGroup
 
 KnobKind = Literal["argument", "option", "environment", "extra", "none"]

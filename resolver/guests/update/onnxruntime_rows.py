@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from ..binaries import gpu_targets
-from ..binaries.library_names import DRIVER, is_cuda_library
-from ..versions import numbers
+from ...binaries import gpu_targets
+from ...binaries.library_names import DRIVER, is_cuda_library
+from ...evidence.metadata import extras, requirements
+from ...evidence.wheels import EvidenceError
+from ...versions import numbers
 from .catalogue import taken
-from .metadata import extras, requirements
-from .wheels import EvidenceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from ..errors import Error
-from ..index.page import without_credentials
+from ...errors import Error
+from ...evidence.wheels import IndexWheel
+from ...index.page import without_credentials
 from . import nvidia, onnxruntime, onnxruntime_rows, plugins, torch_rows
 from .catalogue import Catalogue, wanted
 from .nvidia import CodeTargets, ReadRelease
 from .reader import Reader
 from .spread import by_bisection, each, gaps
-from .wheels import IndexWheel
 
 if TYPE_CHECKING:
     from .index_source import IndexSource

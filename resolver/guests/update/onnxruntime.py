@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ..binaries import gpu_targets
-from ..binaries.library_names import PROVIDER, is_cuda_library
-from ..versions import numbers
+from ...binaries import gpu_targets
+from ...binaries.library_names import PROVIDER, is_cuda_library
+from ...evidence.wheels import EvidenceError, IndexWheel
+from ...versions import numbers
 from .spread import each
-from .wheels import EvidenceError, IndexWheel
 
 if TYPE_CHECKING:
     from .library import ReadLibrary

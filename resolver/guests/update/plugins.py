@@ -12,11 +12,11 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..binaries import gpu_targets
-from ..binaries.library_names import DRIVER, is_cuda_library
-from .metadata import all_requirements, requirements
+from ...binaries import gpu_targets
+from ...binaries.library_names import DRIVER, is_cuda_library
+from ...evidence.metadata import all_requirements, requirements
+from ...evidence.wheels import PLATFORMS, EvidenceError, IndexWheel
 from .spread import each
-from .wheels import PLATFORMS, EvidenceError, IndexWheel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

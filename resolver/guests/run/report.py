@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from ..messages.catalog import Texts
-from ..messages.sections import Row, Section, milliseconds
-from ..messages.shells import PROGRAM, TypedCommand
-from ..plan.reasons import Reason
-from ..sessions.advice import Knob
-from ..sessions.events import ImportedLibrary, InferenceSession, ProgramSeen, Runs, TorchState
-from ..sessions.verdicts import ProgramVerdict, SessionGroup, SessionVerdict
-from .page_parts import Markup, document, element, prose, section
+from ...messages.catalog import Texts
+from ...messages.sections import Row, Section, milliseconds
+from ...messages.shells import PROGRAM, TypedCommand
+from ...plan.reasons import Reason
+from ...report.page_parts import Markup, document, element, prose, section
+from .advice import Knob
+from .events import ImportedLibrary, InferenceSession, ProgramSeen, Runs, TorchState
+from .verdicts import ProgramVerdict, SessionGroup, SessionVerdict
 
 STYLES: Mapping[str, str] = {
     "asked-not-got": "red",

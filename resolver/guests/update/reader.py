@@ -14,8 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..binaries import fatbin, pe
-from ..binaries.library_names import symbols_in
+from ...binaries import fatbin, pe
+from ...binaries.library_names import symbols_in
+from ...evidence.ranges import (
+    TAIL,
+    ArchiveMember,
+    Tail,
+    WheelSource,
+    open_zip,
+    read_member,
+    read_text,
+)
+from ...evidence.wheels import IndexWheel
 from .library import (
     ReadLibrary,
     exports_at_front,
@@ -25,9 +35,7 @@ from .library import (
     read_native,
     uses_at_front,
 )
-from .ranges import TAIL, ArchiveMember, Tail, WheelSource, open_zip, read_member, read_text
 from .spread import Room
-from .wheels import IndexWheel
 
 FORMAT = 5
 """Part of every cache key: raised when a reading changes its content."""

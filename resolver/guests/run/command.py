@@ -13,6 +13,11 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
+from ...cli import console
+from ...cli.command_line import SYSTEM, in_shells, typed_command
+from ...cli.commands import running
+from ...cli.commands.running import NOT_ON_THE_GPU
+from ...cli.flags import CommandLine
 from ...data_files import load_table
 from ...errors import Error
 from ...explain.explanations import Explanation
@@ -23,7 +28,13 @@ from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
 from ...messages.shells import TypedCommand, pasted_commands
 from ...probe.interpreter import find_interpreter
-from ...report.sessions import (
+from ...utils.files import check_place, write
+from ...utils.foreign_text import clean
+from .advice import advice_of, knobs_of
+from .events import InferenceSession, ProgramSeen
+from .guest import RunRequest
+from .makers import made_by
+from .report import (
     Advised,
     ProgramReport,
     program_json,
@@ -31,24 +42,14 @@ from ...report.sessions import (
     program_sections,
     session_line,
 )
-from ...sessions.advice import advice_of, knobs_of
-from ...sessions.events import InferenceSession, ProgramSeen
-from ...sessions.makers import made_by
-from ...sessions.runner import ignores_the_hook, watch_program
-from ...sessions.verdicts import (
+from .runner import ignores_the_hook, watch_program
+from .verdicts import (
     SessionGroup,
     grouped,
     judge_program,
     verdict_of,
     without_gpu,
 )
-from ...utils.files import check_place, write
-from ...utils.foreign_text import clean
-from .. import console
-from ..command_line import SYSTEM, in_shells, typed_command
-from ..flags import CommandLine
-from . import running
-from .running import NOT_ON_THE_GPU
 
 SIGNALLED = 128
 
@@ -61,6 +62,7 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     """
     if line.pid:
         return running.run(line, environ, language)
+    request = line.request(RunRequest)
     texts = load_texts("en" if line.json else language)
     child = in_environment(environ, line.python)
     for file in filter(None, (line.output, line.report)):
@@ -69,10 +71,10 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     def tell(session: InferenceSession) -> None:
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
 
-    status, seen = watch_program(line.rest, child, tell if line.live else None)
+    status, seen = watch_program(line.rest, child, tell if request.live else None)
     report = _report(line, status, seen, ignores_the_hook(line.rest, child), texts)
     _write(report, line, texts, environ)
-    if line.require_gpu and any(map(without_gpu, seen.sessions)):
+    if request.require_gpu and any(map(without_gpu, seen.sessions)):
         return NOT_ON_THE_GPU
     return status if status >= 0 else SIGNALLED - status
 

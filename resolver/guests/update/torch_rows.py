@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from ..binaries.gpu_targets import ordered
-from ..binaries.library_names import is_cuda_library
-from .metadata import requirements
+from ...binaries.gpu_targets import ordered
+from ...binaries.library_names import is_cuda_library
+from ...evidence.metadata import requirements
+from ...evidence.wheels import PLATFORMS
 from .spread import each
-from .wheels import PLATFORMS
 
 if TYPE_CHECKING:
+    from ...evidence.wheels import IndexWheel
     from .reader import Reader
-    from .wheels import IndexWheel
 
 OLDEST = Version("1.12")
 DOMAIN_LIBRARIES = {"torchaudio": Version("0.12"), "torchvision": Version("0.13")}

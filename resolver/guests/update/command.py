@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ...binaries.native import BinaryError
+from ...cli import console
+from ...cli.flags import CommandLine
+from ...cli.inputs import index_config_of
+from ...cli.matrix_files import is_own_place, other_lines, readings_folder, user_file, wheels_folder
 from ...data_files import load_table
 from ...errors import Error, cause
-from ...evidence.index_source import IndexSource
-from ...evidence.reader import ReadingCache
-from ...evidence.update import MatrixReader
 from ...evidence.wheels import PLATFORMS, EvidenceError
 from ...facts.target import MACHINES
 from ...index.client import Index, TransferStopped
@@ -26,10 +27,10 @@ from ...matrix.additions import additions_json, parse_additions
 from ...messages.catalog import Language, load_texts
 from ...messages.sections import size
 from ...utils.files import FULL, write
-from .. import console
-from ..flags import CommandLine
-from ..inputs import index_config_of
-from ..matrix_files import is_own_place, other_lines, readings_folder, user_file, wheels_folder
+from .guest import UpdateRequest
+from .index_source import IndexSource
+from .reader import ReadingCache
+from .update import MatrixReader
 
 _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch", "plugins")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
@@ -41,7 +42,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     Raises Error `platform-unsupported`, `matrix-update-failed`, `file-unwritable`, and what the
     index raises.
     """
-    texts = load_texts(language)
+    texts, request = load_texts(language), arguments.request(UpdateRequest)
     goal = Path(arguments.output) if arguments.output else user_file(environ)
     if goal is None:
         raise Error("usage", problem=cause("update-homeless"))
@@ -57,7 +58,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             console.print_notice(texts.label("matrix-reading", size=read, file=wheel))
 
     tables = {name: load_table(name) for name in _TABLES}
-    platforms = PLATFORMS if arguments.all_platforms else (_platform(),)
+    platforms = PLATFORMS if request.all_platforms else (_platform(),)
     with tempfile.TemporaryDirectory() as nowhere:
         source = IndexSource(index, wheels_folder(environ) or Path(nowhere))
         reader = MatrixReader(
@@ -65,14 +66,14 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             ReadingCache(readings_folder(environ) or Path(nowhere)),
             tables,
             platforms,
-            index_url=arguments.ort_index_url or "",
+            index_url=request.ort_index_url,
             progress=progress,
         )
-        read = reader.read_builds_of_index if arguments.ort_index_url else reader.read
+        read = reader.read_builds_of_index if request.ort_index_url else reader.read
         rows = _finished(read, index, source)
     source.check_found()
     today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-    address = source.address(arguments.ort_index_url)
+    address = source.address(request.ort_index_url)
     document = additions_json(today, address, rows)
     text = json.dumps(document, separators=(",", ":")).encode()
     releases = parse_additions(text, goal).releases

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import Error
-from ..utils.process import attend
+from ...errors import Error
+from ...utils.process import attend
 from .events import InferenceSession, ProgramSeen, parse_events
 
 _CHILDREN = Path(__file__).with_name("children")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ..binaries import elf, fatbin, library_names, pe, ptx
-from ..binaries.native import BinaryError, Native
+from ...binaries import elf, fatbin, library_names, pe, ptx
+from ...binaries.native import BinaryError, Native
 
 _SONAME = re.compile(r"lib[^/]+[.]so[.0-9]*")
 _PTX_READ = 100

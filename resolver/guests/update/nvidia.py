@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import Requirement
 
-from ..binaries import gpu_targets, library_names
-from .metadata import all_requirements, requirements
+from ...binaries import gpu_targets, library_names
+from ...evidence.metadata import all_requirements, requirements
+from ...evidence.wheels import PLATFORMS, IndexWheel
 from .spread import by_bisection, each
-from .wheels import PLATFORMS, IndexWheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..binaries.library_names import is_cuda_library
+from ...binaries.library_names import is_cuda_library
 from .nvidia import DISTRIBUTIONS
 from .spread import by_bisection, each
 
