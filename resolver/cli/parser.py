@@ -21,7 +21,7 @@ PLAN = "plan"
 """What runs without a command."""
 COMMANDS = (
     *("plan", "apply", "check", "undo", "verify", "explain", "run"),
-    *("check-image", "diff", "facts", "lock", "download", "matrix", "cache", "help"),
+    *("diff", "facts", "lock", "download", "matrix", "cache", "help"),
 )
 RUN = "run"
 CACHE = ("dir", "info", "purge")
@@ -29,12 +29,8 @@ MODES = ("dry-run", "apply", "check")
 """The flags that are commands, too."""
 LOOKING = frozenset({PLAN, "apply", "check", "download", "facts", "lock", "verify"})
 """The commands that begin with a look at this machine."""
-TAKING = frozenset(
-    {"cache", "check_image", "check_lock", "diff", "explain", "help", "matrix", "verify"}
-)
+TAKING = frozenset({"cache", "check_lock", "diff", "explain", "help", "matrix", "verify"})
 """The commands that take an argument."""
-NEEDING = {"check_image": ("check-image", "PATH"), "check_lock": ("lock --check", "FILE")}
-"""The commands that need their argument: as they are typed, and it."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -214,8 +210,8 @@ def _check_arguments(line: CommandLine, command: str) -> None:
         raise Error("usage", problem=Error("argument-unknown", given=superfluous[0]))
     if command == "diff" and not line.others:
         raise _alone("diff", "OLD NEW")
-    if line.argument is None and command in NEEDING:
-        raise _alone(*NEEDING[command])
+    if line.argument is None and command == "check_lock":
+        raise _alone("lock --check", "FILE")
     if command == "cache" and (line.argument or "info") not in CACHE:
         raise _unknown(line.argument or "", CACHE)
     if command == "help" and line.argument is not None:
@@ -323,7 +319,7 @@ def _run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
 
     if line.command not in {"cache", "matrix_update", RUN, "undo"} and not line.forget:
         use_matrix_files(line, environ)
-    several = line.machines and line.command not in {"lock", "download", "check_image", "diff"}
+    several = line.machines and line.command not in {"lock", "download", "diff"}
     module = import_module(f".commands.{'fleet' if several else line.command}", __package__)
     code: int = module.run(line, environ, console.user_language(environ))
     return code

@@ -12,8 +12,8 @@ from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, size
 from ..plan.reasons import Finding
 from ..resolve.serving import Serving
-from .image import serves_row, serving_json
 from .plan_document import SCHEMA
+from .serving import serves_row, serving_json
 
 
 def difference_sections(found: Update, texts: Texts) -> tuple[Section, ...]:
