@@ -52,7 +52,7 @@ class Flag(NamedTuple):
 PREFERENCES = ("newest", "small")
 _PLANS = ("plan", "apply", "check")
 _SETS = ("plan", "apply", "lock", "download")
-_REPORTS = ("verify", "run", "check-image")
+_REPORTS = ("verify", "run")
 _NEW = ("plan", "lock", "download", "facts", "explain")
 CORE_FLAGS = (
     Flag("dry-run", "nothing"),

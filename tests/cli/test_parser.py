@@ -250,7 +250,6 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["lock", "l"], "`l` is not known here"),
         (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["diff", "x", "y", "--hosts", "a", "--facts", "./a"], "`./a` is given twice"),
-        (["check-image", "x", "--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` goes with `--apply"),

@@ -31,12 +31,6 @@ ELSEWHERE = {
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
     "ortgpu-fix run --pid 4321",  # tests/sessions/test_running.py
-    "ortgpu-fix check-image PATH",  # tests/image/test_check_image.py, and the five below
-    "ortgpu-fix check-image app.tar",
-    "ortgpu-fix check-image Dockerfile --driver 535.104.12 --gpu A100",
-    "ortgpu-fix check-image app.tar --driver 535.104.12 --gpu A100",
-    "ortgpu-fix check-image / --facts production.json",
-    "ortgpu-fix diff app-1.3.tar app-1.4.tar",
     "ortgpu-fix diff OLD NEW",  # tests/lock/test_difference.py
     "pip install ansible-core tomli .",  # tests/ansible/test_collection.py, and the three below
     "ansible-galaxy collection install ./scripts/ansible",

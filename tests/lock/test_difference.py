@@ -323,60 +323,31 @@ def test_wrong_command_lines(tmp_path: Path, argv: tuple[str, ...]) -> None:
     assert diff(tmp_path, *argv).returncode == 2
 
 
-def test_a_machine_and_an_image_are_states_too(tmp_path: Path) -> None:
-    import images
-
-    root = images.make_root(tmp_path / "root")
-    images.put_set(images.make_venv_files(root, "opt/venv"))
-    image = images.docker_save(tmp_path / "app.tar", [images.layer_of(root)])
+def test_a_machine_is_a_state_too(tmp_path: Path) -> None:
     new = write_lock(tmp_path, "uv.lock", "1.29.0")
     seen = tmp_path / "seen.json"
     seen.write_text(json.dumps(synthetic.document("onnxruntime-gpu 1.26.0")))
-    for old in (root, image, seen):
-        done = diff(tmp_path, old, new)
-        assert "onnxruntime-gpu        1.26.0 → 1.29.0\n" in done.stdout, old
-    assert diff(tmp_path, images.make_root(tmp_path / "empty"), new).returncode == 0
+    done = diff(tmp_path, seen, new)
+
+    assert "onnxruntime-gpu        1.26.0 → 1.29.0\n" in done.stdout
 
 
-SITE = "opt/venv/lib/python3.11/site-packages"
-
-
-def layered(folder: Path, *layers: bytes) -> tuple[Path, list[Path]]:
-    """Write the image of a whole set, and what later layers make of it."""
-    import images
-
-    root = images.make_root(folder / "root")
-    images.put_set(images.make_venv_files(root, "opt/venv"))
-    return images.docker_save(folder / "old.tar", [images.layer_of(root)]), [
-        images.docker_save(folder / f"{at}.tar", [images.layer_of(root), layer])
-        for at, layer in enumerate(layers)
-    ]
-
-
-def test_the_machine_whose_facts_are_not_right_is_named(tmp_path: Path) -> None:
-    new = write_lock(tmp_path, "uv.lock", "1.29.0")
-    (tmp_path / "odd.json").write_text('{"schema": 1}')
-    hosts = ["--hosts", host(tmp_path, "a", "580", "13.0", "8.0"), "--hosts", "odd.json"]
-    done = diff(tmp_path, new, new, *hosts)
-
-    assert done.returncode == 7
-    assert "odd.json: " in done.stderr
-
-
-def test_an_image_that_a_layer_broke(tmp_path: Path) -> None:
+def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
     """It said that nothing changes: what is installed there has the same names and versions."""
-    import images
-    from environments import put_onnxruntime
-
-    put_onnxruntime(tmp_path / "cpu" / SITE, "onnxruntime", "1.26.0", None)
-    cudnn = (f"{SITE}/nvidia/cudnn/.wh.lib", b"")
-    layers = images.layer_of(tmp_path / "cpu"), images.tar_of(cudnn)
-    old, [cpu, gutted] = layered(tmp_path, *layers)
+    whole = synthetic.document(*SET, driver="12.2", onnxruntime=BUILD)
+    gutted = json.loads(json.dumps(whole))
+    [cudnn] = (row for row in gutted["packages"] if row["name"] == "nvidia-cudnn-cu12")
+    cudnn["intact"] = False
+    cpu = synthetic.document(*SET, "onnxruntime 1.26.0", driver="12.2", onnxruntime=OVERWRITTEN)
+    for name, document in (("whole", whole), ("gutted", gutted), ("cpu", cpu)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(document | READ))
     a100 = host(tmp_path, "a100", "535.104.12", "12.2", "8.0")
     what = "✗ nvidia-cudnn-cu12 9.10.2.21 is listed as installed, but files of it are gone\n"
-    falling = diff(tmp_path, old, gutted, "--hosts", a100)
-    alone, same = diff(tmp_path, old, gutted), diff(tmp_path, old, old, "--facts", a100)
-    document = json.loads(diff(tmp_path, old, cpu, "--hosts", a100, "--json").stdout)
+    falling = diff(tmp_path, "whole.json", "gutted.json", "--hosts", a100)
+    alone = diff(tmp_path, "whole.json", "gutted.json")
+    same = diff(tmp_path, "whole.json", "whole.json", "--facts", a100)
+    found = diff(tmp_path, "whole.json", "cpu.json", "--hosts", a100, "--json")
+    document = json.loads(found.stdout)
     codes = ["cpu-build-installed", "folder-overwritten"]
 
     assert falling.returncode == 1
@@ -390,7 +361,24 @@ def test_an_image_that_a_layer_broke(tmp_path: Path) -> None:
     assert [row["code"] for row in machine["after"]] == codes
     assert machine["after"][0]["text"].startswith("onnxruntime 1.26.0 is the CPU build")
     assert (machine["before"], machine["falls_out"]) == ([], True)
-    assert json.loads(diff(tmp_path, cpu, old, "--json").stdout)["broken"] == []
+    assert json.loads(diff(tmp_path, "cpu.json", "whole.json", "--json").stdout)["broken"] == []
+
+
+def test_a_folder_is_no_state(tmp_path: Path) -> None:
+    done = diff(tmp_path, tmp_path, tmp_path)
+
+    assert (done.returncode, done.stdout) == (7, "")
+    assert done.stderr.startswith(f"error: The lock `{tmp_path}` cannot be read: Is a directory\n")
+
+
+def test_the_machine_whose_facts_are_not_right_is_named(tmp_path: Path) -> None:
+    new = write_lock(tmp_path, "uv.lock", "1.29.0")
+    (tmp_path / "odd.json").write_text('{"schema": 1}')
+    hosts = ["--hosts", host(tmp_path, "a", "580", "13.0", "8.0"), "--hosts", "odd.json"]
+    done = diff(tmp_path, new, new, *hosts)
+
+    assert done.returncode == 7
+    assert "odd.json: " in done.stderr
 
 
 SEEN = ("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
@@ -404,7 +392,19 @@ def seen(*packages: str, **more: Any) -> Facts:
     return from_json(document | READ)
 
 
+SET = (
+    *("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.9.1.4", "nvidia-cuda-nvrtc-cu12 12.9.86"),
+    *("nvidia-cuda-runtime-cu12 12.9.79", "nvidia-cudnn-cu12 9.10.2.21"),
+    *(
+        "nvidia-cufft-cu12 11.4.1.4",
+        "nvidia-curand-cu12 10.3.10.19",
+        "nvidia-nvjitlink-cu12 12.9.86",
+    ),
+    *("numpy 1.26.4", "flatbuffers 25.1", "protobuf 6.31", "packaging 25"),
+)
+"""Complete for onnxruntime-gpu 1.26.0."""
 BUILD = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8", "intact": True}
+OVERWRITTEN = BUILD | {"distribution": "onnxruntime", "cuda": None}
 
 
 def test_what_nothing_loads_counts_where_it_was_loaded_before() -> None:
@@ -492,7 +492,7 @@ def test_the_newer_of_two_drivers_is_so_by_its_numbers() -> None:
     assert (found.new.driver, found.broken) == ("1580.65.06", ())
 
 
-def test_an_image_for_another_processor() -> None:
+def test_an_environment_of_another_processor() -> None:
     old = seen(*SEEN, *ORDINARY)
     arm = synthetic.machine(name="aarch64")
     told, assumed = (
@@ -503,21 +503,6 @@ def test_an_image_for_another_processor() -> None:
     assert [why.code for why in told.after] == ["other-processor"]
     assert assumed.after == ()
     assert not told.falls_out
-
-
-def test_of_several_environments_it_is_said_which_is_compared(tmp_path: Path) -> None:
-    import images
-    from environments import put
-
-    root = images.make_root(tmp_path / "root")
-    for name in ("a", "b", "c"):
-        images.put_set(images.make_venv_files(root, f"opt/{name}"))
-    put(images.make_venv_files(root, "opt/0"), "black", "24.1")
-    one = images.make_root(tmp_path / "one")
-    images.put_set(images.make_venv_files(one, "opt/a"))
-    done = diff(tmp_path, root, one)
-
-    assert done.stderr == f"{root}: /opt/a is compared; /opt/b, /opt/c has onnxruntime, too\n"
 
 
 def test_the_python_that_runs_the_locks(tmp_path: Path) -> None:

@@ -239,7 +239,6 @@ FOREIGN = {
     "facts.gpu_names": "a name that the driver gives",
     "facts.model": "a facts file: `libc`",
     "facts.target": "what the target's Python prints",
-    "image.dockerfile": "a Dockerfile",
     "lock.parse": "a lock",
     "probe.children.describe_target": "metadata of a distribution",
     "probe.children.query_gpus": "what the loader says",

@@ -1,4 +1,4 @@
-"""`diff OLD NEW`: what an update of a lock, a machine or an image changes for the GPU."""
+"""`diff OLD NEW`: what an update of a lock or a machine changes for the GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...cli.flags import CommandLine
 from ...data_files import load_table
 from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, Interpreter
-from ...messages.catalog import Language, Texts, load_texts
+from ...messages.catalog import Language, load_texts
 from .guest import MachinesRequest
 from .lock_text import NAME, read_included, read_lock_text, tells_of
 
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Say what the step from one state to another changes; 1 where a machine falls out.
 
-    Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`,
-    `read_image` and `environments_of`.
+    Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`.
     """
     files = [str(arguments.argument), *arguments.others]
     hosts = _hosts(arguments, environ)
-    states = [_read_state(file, language) for file in files]
+    states = [_read_state(file) for file in files]
     if not any(states) and not arguments.json:  # most projects
         console.print_result(load_texts(language).label("diff-same"))
         return 0
@@ -75,11 +74,8 @@ def _compared(
     return compare(old, new, hosts, base, matrix=load_matrix(), known=known)
 
 
-def _read_state(file: str, language: Language) -> ProjectState:
+def _read_state(file: str) -> ProjectState:
     """Return what a file says is installed; nothing where it does not name onnxruntime."""
-    path = Path(file)
-    if path.is_dir() or path.suffix == ".tar":
-        return _of_image(path, load_texts(language))
     text = read_lock_text(file)
     included = read_included(file, text)
     if not tells_of([NAME], text, included):
@@ -93,15 +89,3 @@ def _read_state(file: str, language: Language) -> ProjectState:
     if not any(pin.name in {GPU_BUILD, NAME} for pin in pins):
         raise Error("state-without-onnxruntime", file=file)
     return pins
-
-
-def _of_image(path: Path, texts: Texts) -> ProjectState:
-    """Return the environment of an image that has onnxruntime: of several the first, and say so."""
-    from ...image.archive import read_image
-    from ...image.environments import environments_of
-
-    found = [one for one in environments_of(read_image(path)) if one.facts.onnxruntime]
-    if others := ", ".join(one.path for one in found[1:]):
-        told = texts.label("diff-first", image=str(path), first=found[0].path, others=others)
-        console.print_notice(told)
-    return next((one.facts for one in found), ())

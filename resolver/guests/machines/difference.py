@@ -124,8 +124,8 @@ def _host_change(
 ) -> HostChange:
     """Return what the step changes on a machine; `before`: None where nothing is known of it.
 
-    A lock may leave libraries to the machine, and an image loading them to its application: what is
-    lacking counts where it was not lacking before.
+    A lock may leave libraries to the machine, and an environment loading them to its application:
+    what is lacking counts where it was not lacking before.
     """
     lacked = _FROM_ELSEWHERE.intersection(why.code for why in before or ())
     some = _FROM_ELSEWHERE if before is None else lacked

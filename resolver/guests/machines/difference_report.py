@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from ...messages.catalog import Texts
 from ...messages.sections import Row, Section, size
 from ...plan.reasons import Finding
-from ...report.image import serves_row, serving_json
 from ...report.plan_document import SCHEMA
+from ...report.serving import serves_row, serving_json
 from ...resolve.serving import Serving
 from .difference import HostChange, Update, WhyNot
 
