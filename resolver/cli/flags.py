@@ -86,7 +86,6 @@ FLAGS = (
     Flag("report", "value", "FILE", commands=_REPORTS, partner=", ".join(_REPORTS)),
     Flag("require-gpu", "nothing", commands=("run",), partner="run -- COMMAND"),
     Flag("live", "nothing", commands=("run",), partner="run -- COMMAND"),
-    Flag("pid", "value", "PID", commands=("run",), partner="run"),
     Flag("offline", "nothing"),
     Flag("find-links", "value", "DIR"),
     Flag("index-url", "value", "URL"),
@@ -156,7 +155,6 @@ class CommandLine(NamedTuple):
     report: str | None = None
     require_gpu: bool = False
     live: bool = False
-    pid: str | None = None
     offline: bool = False
     find_links: str | None = None
     index_url: str | None = None

@@ -198,8 +198,8 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
     _check_plugin(line, command)
     command = "check_lock" if locks else "matrix_update" if line.update else command
     command = command.replace("-", "_")
-    if command == RUN and bool(line.rest) == bool(line.pid):
-        raise _alone(RUN, "-- COMMAND | --pid PID")
+    if command == RUN and not line.rest:
+        raise _alone(RUN, "-- COMMAND")
     _check_arguments(line, command)
     apply, check = command == "apply", command in {"check", "check_lock"}
     return line._replace(named=named, command=command, apply=apply, check=check)
@@ -271,7 +271,6 @@ def _check_partners(line: CommandLine, command: str) -> None:
         ("html", "update"),
         ("html", "forget"),
         ("keep", "no_keep"),
-        ("pid", "live"),
     ):
         if getattr(line, flag) and getattr(line, clash):
             raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")

@@ -198,7 +198,6 @@ def test_an_old_pip_would_install_nothing_any_more(kept: Kept, version: str, cod
         (("matrix", "--update", "--offline"), "--update, --offline"),
         (("matrix", "--update", "--forget"), "--update, --forget"),
         (("--keep", "--no-keep"), "--keep, --no-keep"),
-        (("run", "--pid", "1", "--live"), "--pid, --live"),
     ],
 )
 def test_flags_that_exclude_each_other(tmp_path: Path, argv: tuple[str, ...], clash: str) -> None:

@@ -30,7 +30,6 @@ ELSEWHERE = {
     "python3 scripts/main_job.py",  # tests/repository/test_first_steps.py
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
-    "ortgpu-fix run --pid 4321",  # tests/sessions/test_running.py
     "ortgpu-fix check-image PATH",  # tests/image/test_check_image.py, and the five below
     "ortgpu-fix check-image app.tar",
     "ortgpu-fix check-image Dockerfile --driver 535.104.12 --gpu A100",

@@ -20,7 +20,6 @@ KINDS = (
     "fleet",
     "image",
     "plan",
-    "process",
     "run",
     "verify",
 )
@@ -60,7 +59,6 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "from_image": "container_text",
         "selection": "plan",
         "processes": "run",
-        "pid": "process",
         "models": "verify",
     }
     if document.keys() == {"schema", "verdict"}:

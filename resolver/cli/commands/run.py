@@ -1,4 +1,4 @@
-"""`run`: start the user's program, and tell of its inference sessions; or look at one that runs.
+"""`run`: start the user's program, and tell of its inference sessions.
 
 Its standard output is its own: the report goes to standard error, the document of `--json` to the
 file of `-o`, else to standard output as the one line after the program's. Shell, and thin.
@@ -47,9 +47,8 @@ from ...utils.foreign_text import clean
 from .. import console
 from ..command_line import SYSTEM, in_shells, typed_command
 from ..flags import CommandLine
-from . import running
-from .running import NOT_ON_THE_GPU
 
+NOT_ON_THE_GPU = 6
 SIGNALLED = 128
 
 
@@ -59,8 +58,6 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     Raises Error `program-not-started`, those of `find_interpreter`, and, before the program is
     started, `file-unwritable`.
     """
-    if line.pid:
-        return running.run(line, environ, language)
     texts = load_texts("en" if line.json else language)
     child = in_environment(environ, line.python)
     for file in filter(None, (line.output, line.report)):
