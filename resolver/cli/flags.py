@@ -45,9 +45,8 @@ class Flag(NamedTuple):
 
 
 PREFERENCES = ("newest", "small")
-_PLANS = ("plan", "apply", "check")
 _SETS = ("plan", "apply", "lock", "download")
-_REPORTS = ("verify", "run", "check-image")
+_REPORTS = ("verify", "check-image")
 _NEW = ("plan", "lock", "download", "facts", "explain")
 FLAGS = (
     Flag("dry-run", "nothing"),
@@ -70,8 +69,6 @@ FLAGS = (
     Flag("write", "nothing"),
     Flag("no-autoload", "nothing"),
     Flag("no-provide", "nothing"),
-    Flag("keep", "nothing", commands=_PLANS, partner=", ".join(_PLANS)),
-    Flag("no-keep", "nothing", commands=_PLANS, partner=", ".join(_PLANS)),
     Flag("json", "nothing"),
     Flag("verbose", "nothing", short="v"),
     Flag("output", "value", "FILE", short="o"),
@@ -139,8 +136,6 @@ class CommandLine(NamedTuple):
     write: bool = False
     no_autoload: bool = False
     no_provide: bool = False
-    keep: bool = False
-    no_keep: bool = False
     json: bool = False
     verbose: bool = False
     output: str | None = None

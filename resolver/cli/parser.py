@@ -270,7 +270,6 @@ def _check_partners(line: CommandLine, command: str) -> None:
         ("update", "forget"),
         ("html", "update"),
         ("html", "forget"),
-        ("keep", "no_keep"),
     ):
         if getattr(line, flag) and getattr(line, clash):
             raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")

@@ -264,9 +264,9 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["facts", "--from-text", "x", "--driver", "5", "--gpu", "8.0"], "--from-text, --driver"),
         (["apply", "--dry-run"], "apply, --dry-run"),
         (["plan", "--apply"], "plan, --apply"),
+        (["matrix", "--update", "--offline"], "--update, --offline"),
+        (["matrix", "--update", "--forget"], "--update, --forget"),
         (["matrix", "foo"], "`foo` is not known here"),
-        (["lock", "--keep"], "`--keep` goes with `plan, apply, check`"),
-        (["lock", "--no-keep"], "`--no-keep` goes with `plan, apply, check`"),
         (["--facts", "a", "--facts", "b", "--torch", "match"], "--torch match, several --facts"),
     ],
 )
