@@ -94,7 +94,6 @@ FLAGS = (
     Flag("all-platforms", "nothing"),
     Flag("ort-index-url", "value", "URL"),
     Flag("matrix", "values", "FILE"),
-    Flag("html", "value", "FILE", commands=("matrix",), partner="matrix"),
     Flag("version", "nothing", short="V"),
     Flag("completions", "value", "SHELL", choices=SHELLS),
 )
@@ -161,7 +160,6 @@ class CommandLine(NamedTuple):
     all_platforms: bool = False
     ort_index_url: str | None = None
     matrix: tuple[str, ...] = ()
-    html: str | None = None
     version: bool = False
     completions: str | None = None
     processes: ProbeProcesses | None = None

@@ -255,11 +255,7 @@ def _check_partners(line: CommandLine, command: str) -> None:
             "--write",
             "--apply -r FILE",
         ),
-        (
-            measuring and not (model or line.rest),
-            measuring,
-            "run -- COMMAND" if command == RUN else "verify MODEL.onnx, verify --bench",
-        ),
+        (measuring and not model, measuring, "verify MODEL.onnx, verify --bench"),
         (reading and not line.update, reading, "matrix --update"),
     )
     for refused, flag, partner in lacking:
@@ -268,8 +264,6 @@ def _check_partners(line: CommandLine, command: str) -> None:
     for flag, clash in (
         ("update", "offline"),
         ("update", "forget"),
-        ("html", "update"),
-        ("html", "forget"),
     ):
         if getattr(line, flag) and getattr(line, clash):
             raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")

@@ -95,7 +95,6 @@ ENDS = {
     "ortgpu-fix matrix 1.26.0": 0,
     "ortgpu-fix matrix --update": 0,
     "ortgpu-fix matrix --update -o team.json": 0,
-    "ortgpu-fix matrix --html matrix.html": 0,
     "ortgpu-fix matrix --forget": 0,
     "ortgpu-fix cache info": 0,
     "ortgpu-fix cache purge": 0,
