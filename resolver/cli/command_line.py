@@ -18,7 +18,7 @@ SYSTEM: System = "windows" if sys.platform == "win32" else "linux"
 _KEPT = frozenset(
     {
         *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
-        *("provider", "no-autoload", "no-provide", "keep", "no-keep", "allow", "offline"),
+        *("provider", "no-autoload", "no-provide", "allow", "offline"),
         *("find-links", "index-url", "torch-index-url", "tensorrt-index-url", "matrix", "prefer"),
     }
 )

@@ -50,9 +50,7 @@ class Flag(NamedTuple):
 
 
 PREFERENCES = ("newest", "small")
-_PLANS = ("plan", "apply", "check")
 _SETS = ("plan", "apply", "lock", "download")
-_REPORTS = ("verify", "run")
 _NEW = ("plan", "lock", "download", "facts", "explain")
 CORE_FLAGS = (
     Flag("dry-run", "nothing"),
@@ -73,8 +71,6 @@ CORE_FLAGS = (
     Flag("write", "nothing"),
     Flag("no-autoload", "nothing"),
     Flag("no-provide", "nothing"),
-    Flag("keep", "nothing", commands=_PLANS, partner=", ".join(_PLANS)),
-    Flag("no-keep", "nothing", commands=_PLANS, partner=", ".join(_PLANS)),
     Flag("json", "nothing"),
     Flag("verbose", "nothing", short="v"),
     Flag("output", "value", "FILE", short="o"),
@@ -86,8 +82,7 @@ CORE_FLAGS = (
     Flag("allow", "values", "WHAT", choices=ALLOWANCES),
     Flag("bench", "nothing", commands=("verify",), partner="verify"),
     Flag("shape", "values", "NAME=SIZES", commands=("verify",), partner="verify"),
-    Flag("report", "value", "FILE", commands=_REPORTS, partner=", ".join(_REPORTS)),
-    Flag("pid", "value", "PID", commands=("run",), partner="run"),
+    Flag("report", "value", "FILE", commands=("verify",), partner="verify"),
     Flag("offline", "nothing"),
     Flag("find-links", "value", "DIR"),
     Flag("index-url", "value", "URL"),
@@ -96,7 +91,6 @@ CORE_FLAGS = (
     Flag("text-only", "nothing", commands=("explain",), partner="explain"),
     Flag("help", "nothing", short="h"),
     Flag("matrix", "values", "FILE"),
-    Flag("html", "value", "FILE", commands=("matrix",), partner="matrix"),
     Flag("version", "nothing", short="V"),
     Flag("completions", "value", "SHELL", choices=SHELLS),
 )
@@ -136,8 +130,6 @@ class CommandLine(NamedTuple):
     write: bool = False
     no_autoload: bool = False
     no_provide: bool = False
-    keep: bool = False
-    no_keep: bool = False
     json: bool = False
     verbose: bool = False
     output: str | None = None
@@ -150,7 +142,6 @@ class CommandLine(NamedTuple):
     bench: bool = False
     shape: tuple[str, ...] = ()
     report: str | None = None
-    pid: str | None = None
     offline: bool = False
     find_links: str | None = None
     index_url: str | None = None
@@ -159,7 +150,6 @@ class CommandLine(NamedTuple):
     text_only: bool = False
     help: bool = False
     matrix: tuple[str, ...] = ()
-    html: str | None = None
     version: bool = False
     completions: str | None = None
     of_guests: Mapping[str, Any] = MappingProxyType({})

@@ -233,11 +233,7 @@ def _check_partners(line: CommandLine) -> None:
     refuse((unwritten, "--write", "--apply -r FILE"))
     measuring = _given(line, "report", "shape")
     model = line.argument or line.bench
-    partner = "run -- COMMAND" if line.command == RUN else "verify MODEL.onnx, verify --bench"
-    refuse((bool(measuring) and not (model or line.rest), measuring, partner))
-    for flag, clash in (("keep", "no_keep"), ("html", "forget")):
-        if getattr(line, flag) and getattr(line, clash):
-            raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")
+    refuse((bool(measuring) and not model, measuring, "verify MODEL.onnx, verify --bench"))
     described = _given(line, "facts", "driver", "python", "platform")
     if line.from_text and described:
         raise Error("flags-clash", flags=f"--from-text, {described}")

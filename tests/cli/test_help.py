@@ -91,8 +91,6 @@ def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[st
         (["diff", "", "new"], "`diff` needs a value", "`diff` 缺少值"),
         (["diff", "old", ""], "`diff` needs a value", "`diff` 缺少值"),
         (["--json=1"], "`--json` takes no value", "`--json` 不接受值"),
-        (["run", "--pid", "x"], "number of a process, and `x` is none", "`x` 不是"),
-        (["run", "--pid", "0"], "number of a process, and `0` is none", "`0` 不是"),
         (["--forget"], "`--forget` goes with `undo, matrix`", "需要与 `undo, matrix` 一起使用"),
         (["matrix", "0.1"], "holds no onnxruntime-gpu 0.1", "没有 onnxruntime-gpu 0.1"),
     ],

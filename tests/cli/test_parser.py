@@ -256,7 +256,6 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--apply", "--write"], "`--write` goes with `--apply"),
         (["verify", "--shape", "x=1"], "`--shape` goes with `verify MODEL.onnx, verify --bench`"),
         (["verify", "--report", "x"], "`--report` goes with `verify MODEL.onnx, verify --bench`"),
-        (["run", "--pid", "1", "--report", "x"], "`--report` goes with `run -- COMMAND`"),
         (["--ort-index-url", "https://x"], "`--ort-index-url` goes with `matrix --update`"),
         (["--all-platforms"], "`--all-platforms` goes with `matrix --update`"),
         (["facts", "--from-text", "x", "--python", "y"], "--from-text, --python"),
@@ -264,10 +263,9 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["facts", "--from-text", "x", "--driver", "5", "--gpu", "8.0"], "--from-text, --driver"),
         (["apply", "--dry-run"], "apply, --dry-run"),
         (["plan", "--apply"], "plan, --apply"),
+        (["matrix", "--update", "--offline"], "--update, --offline"),
+        (["matrix", "--update", "--forget"], "--update, --forget"),
         (["matrix", "foo"], "`foo` is not known here"),
-        (["plan", "--pid", "1"], "`--pid` goes with `run`"),
-        (["lock", "--keep"], "`--keep` goes with `plan, apply, check`"),
-        (["lock", "--no-keep"], "`--no-keep` goes with `plan, apply, check`"),
         (["--facts", "a", "--facts", "b", "--torch", "match"], "--torch match, several --facts"),
     ],
 )
@@ -279,7 +277,6 @@ def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
     ("argv", "hint"),
     [
         (["matrix", "9.9.9"], "`ortgpu-fix matrix` lists those that it holds"),
-        (["run", "--pid", "abc"], "For example `--pid 4321`"),
         (["matrix", "foo"], "See `ortgpu-fix --help`"),
         (["-r", "none.txt"], "Name an existing file, or correct the line, and run again"),
     ],

@@ -30,7 +30,6 @@ ELSEWHERE = {
     "python3 scripts/main_job.py",  # tests/repository/test_first_steps.py
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
-    "ortgpu-fix run --pid 4321",  # tests/sessions/test_running.py
     "ortgpu-fix diff OLD NEW",  # tests/lock/test_difference.py
     "pip install ansible-core tomli .",  # tests/ansible/test_collection.py, and the three below
     "ansible-galaxy collection install ./scripts/ansible",
@@ -90,7 +89,6 @@ ENDS = {
     "ortgpu-fix matrix 1.26.0": 0,
     "ortgpu-fix matrix --update": 0,
     "ortgpu-fix matrix --update -o team.json": 0,
-    "ortgpu-fix matrix --html matrix.html": 0,
     "ortgpu-fix matrix --forget": 0,
     "ortgpu-fix cache info": 0,
     "ortgpu-fix cache purge": 0,

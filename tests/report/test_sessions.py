@@ -24,7 +24,6 @@ from ortgpu_fix.guests.run.report import (
     Advised,
     ProgramReport,
     program_json,
-    program_page,
     program_sections,
     session_line,
 )
@@ -399,21 +398,3 @@ def test_a_session_in_one_line_while_it_runs() -> None:
         f"asked {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
     )
     assert session_line(replace(FAILED, model=None), "got", EN).startswith("?: ")
-
-
-def test_the_page_has_all_of_it_without_homes() -> None:
-    page = program_page(REPORT, EN, "made today", lambda text: text.replace("/home/me", "~"))
-
-    assert "/home/me" not in page
-    assert '<html lang="en"' in page
-    assert "<title>python app.py</title>" in page
-    for said in ("~/app.py:3", "cuDNN 9 is missing.", "made today", "u2net.onnx, isnet.onnx"):
-        assert said in page
-    assert f"<pre><code>{REPORT.diagnose}</code></pre>" in page
-    assert page.count('class="verdict bad"') == 2
-    chinese = program_page(REPORT, load_texts("zh"), "made", str)
-    assert '<html lang="zh-CN"' in chinese
-    good = replace(REPORT, verdict="got", groups=(advised(verdict="got"),))
-    assert program_page(good, EN, "made", str).count('class="verdict good"') == 2
-    asked = replace(REPORT, verdict="never-asked", groups=(advised(verdict="never-asked"),))
-    assert program_page(asked, EN, "made", str).count('class="verdict"') == 2

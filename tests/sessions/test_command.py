@@ -61,7 +61,7 @@ def test_require_gpu_turns_a_fallback_into_an_exit_code(tmp_path: Path, packages
 
 def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path) -> None:
     first, last = run(packages.parent, "--json").stdout.splitlines()
-    done = run(tmp_path, "--json", "-o", "run.json", "--report", "page.html")
+    done = run(tmp_path, "--json", "-o", "run.json")
 
     assert first == "out of the program"
     documents.check(json.loads(last), "run")
@@ -70,26 +70,22 @@ def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path)
     documents.check(written, "run")
     assert written["sessions"][0]["got"] == ["CUDAExecutionProvider"]
     assert written["commands"] == []
-    assert "It got what it asked for" in (tmp_path / "page.html").read_text()
 
 
-@pytest.mark.parametrize("words", [("--report", "none/x"), ("--json", "-o", "none/x")])
-def test_what_cannot_be_written_is_found_before_the_program_runs(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
-    done = run(tmp_path, *words, program="open('ran', 'w')")
+def test_what_cannot_be_written_is_found_before_the_program_runs(tmp_path: Path) -> None:
+    done = run(tmp_path, "--json", "-o", "none/x", program="open('ran', 'w')")
 
     assert done.returncode == 7
     assert "none/x" in done.stderr + done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
 
 
-@pytest.mark.parametrize("words", [("--report", "out/x"), ("--json", "-o", "out/x")])
 def test_where_the_place_is_gone_then_the_report_is_text_and_the_exit_code_the_programs(
-    tmp_path: Path, words: tuple[str, ...]
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "out").mkdir()
-    done = run(tmp_path, *words, program="import os; os.rmdir('out'); raise SystemExit(3)")
+    program = "import os; os.rmdir('out'); raise SystemExit(3)"
+    done = run(tmp_path, "--json", "-o", "out/x", program=program)
 
     assert (done.returncode, done.stdout) == (3, "")
     assert "No Python of this program imported onnxruntime" in done.stderr
@@ -98,33 +94,11 @@ def test_where_the_place_is_gone_then_the_report_is_text_and_the_exit_code_the_p
     )
 
 
-def test_of_a_document_on_standard_output_there_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    done = run(tmp_path, "--json", "--report", "out/x", program="import os; os.rmdir('out')")
-
-    documents.check(json.loads(done.stdout), "run")
-    assert done.stderr.startswith("error: `out/x` cannot be written")
-
-
 def test_a_file_for_the_document_needs_the_document(tmp_path: Path) -> None:
     done = run(tmp_path, "-o", "x", program="open('ran', 'w')")
 
     assert (done.returncode, (tmp_path / "ran").exists()) == (2, False)
     assert "--json" in done.stderr
-
-
-def test_the_page_shows_no_home(tmp_path: Path, packages: Path) -> None:
-    (tmp_path / "app.py").write_text(PROGRAM)
-    env = {**os.environ, "PYTHONPATH": str(packages), "LANG": "C", "HOME": str(tmp_path)}
-    argv = ("run", "--report", "page.html", "--", sys.executable, "app.py")
-
-    done = run_here(*argv, cwd=tmp_path, env=env)
-    page = (tmp_path / "page.html").read_text("utf-8")
-
-    assert (done.returncode, "page.html" in done.stderr) == (0, True)
-    assert "It got what it asked for" in page
-    assert str(Path("~", "app.py")) in page
-    assert str(tmp_path) not in page
 
 
 @pytest.mark.parametrize(

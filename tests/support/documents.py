@@ -18,7 +18,6 @@ KINDS = (
     "facts",
     "fleet",
     "plan",
-    "process",
     "run",
     "verify",
 )
@@ -56,7 +55,6 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "groups": "fleet",
         "selection": "plan",
         "processes": "run",
-        "pid": "process",
         "models": "verify",
     }
     if document.keys() == {"schema", "verdict"}:

@@ -1,4 +1,4 @@
-"""`run`: start the user's program, and tell of its inference sessions; or look at one that runs.
+"""`run`: start the user's program, and tell of its inference sessions.
 
 Its standard output is its own: the report goes to standard error, the document of `--json` to the
 file of `-o`, else to standard output as the one line after the program's. Shell, and thin.
@@ -10,20 +10,16 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 
 from ...cli import console
 from ...cli.command_line import SYSTEM, in_shells, typed_command
-from ...cli.commands import running
-from ...cli.commands.running import NOT_ON_THE_GPU
 from ...cli.flags import CommandLine
 from ...data_files import load_table
 from ...errors import Error
 from ...explain.explanations import Explanation
 from ...explain.failures import parse_failures
 from ...explain.matcher import Search
-from ...facts.redact import redact
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
 from ...messages.shells import TypedCommand, pasted_commands
@@ -38,7 +34,6 @@ from .report import (
     Advised,
     ProgramReport,
     program_json,
-    program_page,
     program_sections,
     session_line,
 )
@@ -51,6 +46,7 @@ from .verdicts import (
     without_gpu,
 )
 
+NOT_ON_THE_GPU = 6
 SIGNALLED = 128
 
 
@@ -60,20 +56,18 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     Raises Error `program-not-started`, those of `find_interpreter`, and, before the program is
     started, `file-unwritable`.
     """
-    if line.pid:
-        return running.run(line, environ, language)
     request = line.request(RunRequest)
     texts = load_texts("en" if line.json else language)
     child = in_environment(environ, line.python)
-    for file in filter(None, (line.output, line.report)):
-        check_place(Path(file))
+    if line.output is not None:
+        check_place(Path(line.output))
 
     def tell(session: InferenceSession) -> None:
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
 
     status, seen = watch_program(line.rest, child, tell if request.live else None)
     report = _report(line, status, seen, ignores_the_hook(line.rest, child), texts)
-    _write(report, line, texts, environ)
+    _write(report, line, texts)
     if request.require_gpu and any(map(without_gpu, seen.sessions)):
         return NOT_ON_THE_GPU
     return status if status >= 0 else SIGNALLED - status
@@ -148,26 +142,18 @@ def _measure(line: CommandLine, groups: list[SessionGroup], seen: ProgramSeen) -
     return in_shells(words)
 
 
-def _write(
-    report: ProgramReport, line: CommandLine, texts: Texts, environ: Mapping[str, str]
-) -> None:
-    """Print and write what was asked for; as text, too, where a file cannot be written."""
+def _write(report: ProgramReport, line: CommandLine, texts: Texts) -> None:
+    """Print or write what was asked for; as text, too, where the file cannot be written."""
     document = json.dumps(clean(program_json(report, texts)))
     failed = None
-    try:
-        if line.output is not None:
+    if line.output is not None:
+        try:
             write(Path(line.output), document + "\n")
-        if line.report is not None:
-            home = environ.get("HOME") or environ.get("USERPROFILE")
-            page = program_page(
-                report, texts, console.made_today(texts), partial(redact, home=home)
-            )
-            console.write_file(line.report, page, texts)
-    except Error as error:
-        failed = texts.error(error)
-    if line.json and line.output is None:
+        except Error as error:
+            failed = texts.error(error)
+    elif line.json:
         console.print_result(document)
-    elif failed or not line.json:
+    if failed or not line.json:
         sys.stderr.flush()
         console.print_notice("\n" + plain(program_sections(report, texts)))
     if failed:

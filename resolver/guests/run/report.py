@@ -1,11 +1,11 @@
-"""The sessions of a program: as text, as JSON, as a page.
+"""The sessions of a program: as text, as JSON.
 
 Core.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -13,7 +13,6 @@ from ...messages.catalog import Texts
 from ...messages.sections import Row, Section, milliseconds
 from ...messages.shells import PROGRAM, TypedCommand
 from ...plan.reasons import Reason
-from ...report.page_parts import Markup, document, element, prose, section
 from .advice import Knob
 from .events import ImportedLibrary, InferenceSession, ProgramSeen, Runs, TorchState
 from .verdicts import ProgramVerdict, SessionGroup, SessionVerdict
@@ -286,24 +285,3 @@ def _group_json(advised: Advised, texts: Texts) -> dict[str, object]:
 
 def _runs_json(runs: Runs) -> dict[str, object]:
     return {**runs._asdict(), "inputs": {name: list(row) for name, row in runs.inputs.items()}}
-
-
-def program_page(
-    report: ProgramReport, texts: Texts, made: str, redact: Callable[[str], str]
-) -> str:
-    """Return the report as a page; `redact` takes homes out of a text."""
-    parts: list[Markup] = [element("h1", redact(report.command))]
-    for number, each in enumerate(program_sections(report, texts)):
-        rows = [_page_row(row, redact) for row in each.rows]
-        parts += rows if number == 0 else [section(redact(each.heading), *rows)]
-    parts.append(element("p", made, class_="dim"))
-    return document(texts.language, redact(report.command), *parts)
-
-
-def _page_row(row: Row, redact: Callable[[str], str]) -> Markup:
-    text = redact(row.text)
-    if row.whole:
-        return element("pre", element("code", text))
-    said = f"{row.head}: {text}" if row.head else text
-    colour = " good" if row.style.endswith("green") else " bad" if row.style.endswith("red") else ""
-    return element("p", prose(said), class_=f"verdict{colour}" if row.style else None)

@@ -1,62 +1,44 @@
-"""The look-up page: which build runs with which driver, GPU, Python and torch, in one file.
+"""The look-up page: which build runs with which driver, GPU, Python and torch.
 
-Core. Everything can be read without its script, which filters the rows.
+Everything can be read without its script, which filters the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..facts.model import GPU_BUILD
-from ..matrix.model import Build
-from ..messages.catalog import Texts
-from .lookup import GenerationCode, KnownValue, LookedUp, LookUp
-from .lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
-from .page_parts import Markup, document, element, prose, section
+from lookup import GenerationCode, KnownValue, LookedUp, LookUp
+
+from ortgpu_fix.matrix.model import Build
+from ortgpu_fix.messages.catalog import Texts
+from ortgpu_fix.report.page_parts import Markup, element, prose
 
 Address = Callable[[str], str]
-"""Where a release is told of: `1.26.0` to `#1.26.0`."""
+"""Where a release is told of: `1.26.0` to `1.26.0/index.html`."""
+Say = Callable[..., str]
+"""A text of the site by its code, with values."""
 
 
-def lookup_page(found: LookUp, texts: Texts, made: str) -> str:
-    """Return the whole look-up as one page; `made`: by which release of this program, and when."""
-    title = texts.label("lookup-title")
-    releases = [
-        element("section", element("h3", f"{GPU_BUILD} {version}"), *parts, id=version)
-        for version, parts in release_parts(found, texts).items()
-    ]
-    return document(
-        texts.language,
-        title,
-        element("h1", title),
-        *lookup_parts(found, texts, "#{}".format),
-        section(texts.label("lookup-releases"), *releases),
-        element("p", made, class_="dim"),
-        style=LOOKUP_STYLE,
-        script=LOOKUP_SCRIPT,
-    )
-
-
-def lookup_parts(found: LookUp, texts: Texts, address: Address) -> list[Markup]:
+def lookup_parts(found: LookUp, texts: Texts, say: Say, address: Address) -> list[Markup]:
     """Return the filter and the table."""
-    count = texts.label("lookup-count", shown="{shown}", all="{all}")
-    all_ = texts.label("lookup-count", shown=len(found.rows), all=len(found.rows))
+    count = say("lookup-count", shown="{shown}", all="{all}")
+    all_ = say("lookup-count", shown=len(found.rows), all=len(found.rows))
     dated = texts.label("matrix-of", date=found.date, digest=found.digest)
     return [
-        element("p", prose(texts.label("lookup-legend"))),
-        _filter(found, texts),
+        element("p", prose(say("lookup-legend"))),
+        _filter(found, say),
         element("p", all_, id="count", role="status", data_text=count),
-        _table(found, texts, address),
+        _table(found, texts, say, address),
         element("p", dated, class_="dim"),
     ]
 
 
-def release_parts(found: LookUp, texts: Texts) -> dict[str, list[Markup]]:
+def release_parts(found: LookUp, texts: Texts, say: Say) -> dict[str, list[Markup]]:
     """Return what is told of each release, by its version: all builds with their sources."""
     parts: dict[str, list[Markup]] = {}
     for row in found.rows:
-        facts = [part for fact in row.facts for part in _fact(fact, texts)]
-        heading = element("h4", row.build.platform, id=_key(row.build))
+        facts = [part for fact in row.facts for part in _fact(fact, say)]
+        heading = element("h2", row.build.platform, id=_key(row.build))
         parts.setdefault(row.build.version, []).extend((heading, element("dl", *facts)))
     for version, source in found.gone.items():
         gone = element("p", texts.label("matrix-gone"), " · ", linked(source))
@@ -76,12 +58,12 @@ def _key(build: Build) -> str:
     return f"{build.version}-{build.platform}"
 
 
-def _fact(fact: KnownValue, texts: Texts) -> tuple[Markup, Markup]:
+def _fact(fact: KnownValue, say: Say) -> tuple[Markup, Markup]:
     known = element("small", linked(fact.source), f" · {fact.since}", class_="dim")
-    return element("dt", texts.label(fact.label)), element("dd", fact.value, known)
+    return element("dt", say(fact.label)), element("dd", fact.value, known)
 
 
-def _filter(found: LookUp, texts: Texts) -> Markup:
+def _filter(found: LookUp, say: Say) -> Markup:
     systems = dict.fromkeys(row.build.platform for row in found.rows)
     drivers = [(str(branch), f"{branch} (CUDA {cuda})") for branch, cuda in found.branches.items()]
     cards = [
@@ -99,11 +81,11 @@ def _filter(found: LookUp, texts: Texts) -> Markup:
         ("gpu", cards),
         ("torch", [_option(each, each) for each in found.torch]),
     )
-    any_ = texts.label("lookup-any")
+    any_ = say("lookup-any")
     chosen = [
         element(
             "label",
-            element("span", texts.label(f"lookup-my-{name}")),
+            element("span", say(f"lookup-my-{name}")),
             element("select", element("option", any_, value=""), *options, name_=name),
         )
         for name, options in menus
@@ -115,13 +97,13 @@ def _option(value: str, text: str) -> Markup:
     return element("option", text, value=value)
 
 
-def _table(found: LookUp, texts: Texts, address: Address) -> Markup:
-    caption = texts.label("lookup-title")
+def _table(found: LookUp, texts: Texts, say: Say, address: Address) -> Markup:
+    caption = say("lookup-title")
     plain = ("lookup-release", "lookup-system", "lookup-cuda", "lookup-cudnn", "lookup-driver")
     heads = [
-        *map(texts.label, plain),
+        *map(say, plain),
         *(each.name for each in found.generations),
-        *map(texts.label, ("lookup-python", "lookup-torch")),
+        *map(say, ("lookup-python", "lookup-torch")),
     ]
     made = element(
         "table",

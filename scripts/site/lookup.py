@@ -1,6 +1,6 @@
 """What the look-up page shows: each build with what it runs on, and how each of that is known.
 
-Core. The rules are those of a plan: which drivers and GPUs, and which torch, a build goes with.
+The rules are those of a plan: which drivers and GPUs, and which torch, a build goes with.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..facts.model import Gpu, Package
-from ..matrix.model import Build, Matrix
-from ..matrix.torch import TORCH, TomlTable, TorchBuild
-from ..resolve.candidate import without_wheels
-from ..resolve.gpu_code import runs_on
-from ..resolve.rules import BUILD_RULES, is_usable
-from ..resolve.situation import Situation
-from ..resolve.torch_installed import installed_torch_of
-from ..resolve.torch_rules import against_torch
-from ..versions import major, newest_first, numbers
-from .matrix import builds_in_order, floor, pythons
-from .supported import elsewhere
+from ortgpu_fix.facts.model import Gpu, Package
+from ortgpu_fix.matrix.model import Build, Matrix
+from ortgpu_fix.matrix.torch import TORCH, TomlTable, TorchBuild
+from ortgpu_fix.report.matrix import builds_in_order, floor, pythons
+from ortgpu_fix.report.supported import elsewhere
+from ortgpu_fix.resolve.candidate import without_wheels
+from ortgpu_fix.resolve.gpu_code import runs_on
+from ortgpu_fix.resolve.rules import BUILD_RULES, is_usable
+from ortgpu_fix.resolve.situation import Situation
+from ortgpu_fix.resolve.torch_installed import installed_torch_of
+from ortgpu_fix.resolve.torch_rules import against_torch
+from ortgpu_fix.versions import major, newest_first, numbers
 
 OLDEST_BRANCH = 450
 """The branches before it run no CUDA that a build of today's index is made for."""
@@ -47,7 +47,7 @@ class KnownValue(NamedTuple):
     """What is known of a build, from where, and since when."""
 
     label: str
-    """Of the texts: `lookup-cuda`."""
+    """Of the site's texts: `lookup-cuda`."""
     value: str
     source: str
     since: str

@@ -1,9 +1,9 @@
 """How the look-up page looks beside other pages, and the script that filters its rows.
 
-Core. What is chosen stands in the page's address, so that it can be sent to somebody.
+What is chosen stands in the page's address, so that it can be sent to somebody.
 """
 
-from .page_style import STYLE
+from ortgpu_fix.report.page_style import STYLE
 
 LOOKUP_STYLE = (
     STYLE
@@ -29,7 +29,7 @@ select, textarea, button, .button {
   font: inherit; color: inherit; background: var(--code); border: 1px solid var(--dim);
   border-radius: 4px; padding: .35rem .5rem; min-height: 2.25rem; max-width: 100%;
 }
-h3, h4 { scroll-margin-top: 1rem; }
+h2 { scroll-margin-top: 1rem; }
 :target { outline: 3px solid var(--bar); outline-offset: 6px; }
 small { display: block; font-size: .85rem; overflow-wrap: anywhere; }
 @media print { form, #count { display: none; } }

@@ -16,6 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lookup import LookUp, SourceTables, look_up
+from lookup_page import linked, lookup_parts, release_parts
+from lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
 from markdown_it import MarkdownIt
 from mdit_py_plugins.anchors import anchors_plugin
 
@@ -25,9 +28,6 @@ from ortgpu_fix.explain.failures import parse_failures
 from ortgpu_fix.explain.matcher import Search
 from ortgpu_fix.matrix.load import load_matrix, matrix_table
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
-from ortgpu_fix.report.lookup import LookUp, SourceTables, look_up
-from ortgpu_fix.report.lookup_page import linked, lookup_parts, release_parts
-from ortgpu_fix.report.lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
 from ortgpu_fix.report.page_parts import Markup, document, element, prose, section
 
 if sys.version_info >= (3, 11):
@@ -36,7 +36,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "scripts" / "site"
+FOLDER = Path(__file__).parent
 LOGS = ROOT / "tests" / "cases" / "logs"
 SAMPLES = 3
 """So many texts are shown of an error, at most."""
@@ -241,12 +241,10 @@ class Site:
 
     def write_releases(self) -> None:
         """Write the look-up page, and one for each release."""
-        parts = lookup_parts(self.found, self.texts, "{}/index.html".format)
-        title = self.texts.label("lookup-title")
-        self.write("ort/", title, *parts, script=LOOKUP_SCRIPT)
-        for version, rows in release_parts(self.found, self.texts).items():
-            flat = [Markup(row.replace("<h4", "<h2").replace("</h4>", "</h2>")) for row in rows]
-            self.write(f"ort/{version}/", f"onnxruntime-gpu {version}", *flat)
+        parts = lookup_parts(self.found, self.texts, self.say, "{}/index.html".format)
+        self.write("ort/", self.say("lookup-title"), *parts, script=LOOKUP_SCRIPT)
+        for version, rows in release_parts(self.found, self.texts, self.say).items():
+            self.write(f"ort/{version}/", f"onnxruntime-gpu {version}", *rows)
 
     def write_errors(self) -> None:
         """Write the list of the failures that `explain` knows, and a page for each."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import lookup
 import pytest
-from command import run_here
+from lookup import GenerationCode, KnownValue, LookedUp, LookUp, SourceTables, look_up
+from lookup_page import linked
+from lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
+from site_pages import Site, load_own_texts
 
 import synthetic
 from ortgpu_fix.data_files import load_table
@@ -19,23 +23,11 @@ from ortgpu_fix.matrix.load import load_matrix, matrix_table
 from ortgpu_fix.matrix.model import AddedRows, Build, Matrix
 from ortgpu_fix.matrix.torch import PypiWheel, TorchBuild, TorchTable
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
-from ortgpu_fix.report import lookup
-from ortgpu_fix.report.lookup import (
-    GenerationCode,
-    KnownValue,
-    LookedUp,
-    LookUp,
-    SourceTables,
-    look_up,
-)
-from ortgpu_fix.report.lookup_page import linked, lookup_page, lookup_parts, release_parts
-from ortgpu_fix.report.lookup_style import LOOKUP_SCRIPT, LOOKUP_STYLE
 from ortgpu_fix.report.page_parts import Markup, document, prose
 from ortgpu_fix.report.page_style import STYLE
 from ortgpu_fix.report.supported import judge_builds
 from ortgpu_fix.resolve.situation import Situation
 
-TEXTS = load_texts("en")
 FAMILIES = [
     {"compute_capability": "8.6", "architecture": "Ampere", "names": ["RTX 3060"]},
     {"compute_capability": "8.0", "architecture": "Ampere", "names": ["A100", "A30"]},
@@ -221,15 +213,12 @@ class Page(HTMLParser):
         super().__init__()
         self.rows: list[dict[str, Any]] = []
         self.cells: list[list[tuple[str, str | None, str | None]]] = []
-        self.ids: list[str | None] = []
         self.links: list[str | None] = []
         self._kind: tuple[str | None, str | None] | None = None
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         said = dict(attrs)
-        if "id" in said:
-            self.ids.append(said["id"])
         if tag == "a":
             self.links.append(said["href"])
         if tag == "tr" and "data-runs" in said:
@@ -244,9 +233,21 @@ class Page(HTMLParser):
             self.cells[-1][-1] = (text + data, kind, title)
 
 
-def test_the_page_holds_a_row_for_each_build() -> None:
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., str]:
+    """Return the look-up page, or that of a release, in a language."""
+
+    def write(where: LookUp, page: str = "", language: Language = "en") -> str:
+        site = Site(tmp_path, language, where)
+        site.write_releases()
+        return (tmp_path / site.top / "ort" / page / "index.html").read_text("utf-8")
+
+    return write
+
+
+def test_the_page_holds_a_row_for_each_build(written: Callable[..., str]) -> None:
     where = found()
-    made = Page(lookup_page(where, TEXTS, "made"))
+    made = Page(written(where))
     at = [each.build.version for each in where.rows].index("1.26.0")
 
     assert made.rows[at]["data-system"] == "linux_x86_64"
@@ -268,15 +269,14 @@ def test_the_page_holds_a_row_for_each_build() -> None:
     assert str(made.cells[at][8][2]).endswith(wheel)
     assert made.cells[0][9] == ("–", "list", None)
     assert made.cells[1][9][0] == "2.10.0"
-    assert {"1.26.0", "1.26.0-linux_x86_64", "1.16.1", "1.31.0-linux_aarch64"} <= {*made.ids}
-    assert len(made.ids) == len({*made.ids})
-    assert [link for link in made.links if link and link.startswith("#")][2] == "#1.26.0"
+    releases = [link for link in made.links if link and link[0].isdigit()]
+    assert releases[2] == "1.26.0/index.html"
 
 
-def test_code_and_ptx_stand_in_one_cell() -> None:
+def test_code_and_ptx_stand_in_one_cell(written: Callable[..., str]) -> None:
     where = found()
     mixed = where.rows[0]._replace(code=(GenerationCode(("8.0",), ("8.6",)),))
-    said = "".join(lookup_parts(where._replace(rows=(mixed,)), TEXTS, str))
+    said = written(where._replace(rows=(mixed,)))
 
     assert '<td class="yes" title="' in said
     assert ">8.0<i> 8.6</i></td>" in said
@@ -284,57 +284,57 @@ def test_code_and_ptx_stand_in_one_cell() -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_table_is_a_named_region_that_scrolls_with_a_head_for_each_column(
-    language: Language,
+    written: Callable[..., str], language: Language
 ) -> None:
-    texts, where = load_texts(language), found()
-    legend, _, _, table, dated = lookup_parts(where, texts, str)
-    title = texts.label("lookup-title")
+    where, own = found(), load_own_texts()
+    table = written(where, language=language)
+    title = own["lookup-title"][language]
 
-    assert legend == f"<p>{prose(texts.label('lookup-legend'))}</p>"
-    assert table.startswith(
+    assert f"<p>{prose(own['lookup-legend'][language])}</p>" in table
+    assert (
         f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">'
         f"<table><caption>{title}</caption><thead><tr>"
-    )
+    ) in table
     ends = ("release", "system", "cuda", "cudnn", "driver"), ("python", "torch")
-    labels = [[texts.label(f"lookup-{name}") for name in names] for names in ends]
+    labels = [[own[f"lookup-{name}"][language] for name in names] for names in ends]
     heads = [*labels[0], "Blackwell", "Ampere", "Maxwell", *labels[1]]
     assert re.findall(r'<th scope="col">([^<]+)</th>', table) == heads
-    of = texts.label("matrix-of", date=where.date, digest=where.digest)
-    assert dated == f'<p class="dim">{of}</p>'
+    of = load_texts(language).label("matrix-of", date=where.date, digest=where.digest)
+    assert f'<p class="dim">{of}</p>' in table
     assert table.count('<tr data-system="') == table.count('<th scope="row"><a href="')
-    assert LOOKUP_SCRIPT in lookup_page(where, texts, "made")
+    assert LOOKUP_SCRIPT in table
 
 
-def test_each_build_of_a_release_is_told_with_its_values() -> None:
+def test_each_build_of_a_release_is_told_with_its_values(written: Callable[..., str]) -> None:
     where = found()
-    [heading, values] = release_parts(where, TEXTS)["1.26.0"]
+    said = written(where, "1.26.0")
 
-    assert heading == '<h4 id="1.26.0-linux_x86_64">linux_x86_64</h4>'
-    assert values.startswith(
-        f"<dl><dt>{TEXTS.label('lookup-cuda')}</dt><dd>12.8"
+    assert (
+        '<h2 id="1.26.0-linux_x86_64">linux_x86_64</h2>\n<dl><dt>CUDA</dt><dd>12.8'
         '<small class="dim"><span>build_and_package_info.py</span> · 2026-01-01</small></dd><dt>'
-    )
-    assert values.count("<dd>") == values.count("<dt>") == len(row("1.26.0", where).facts)
+    ) in said
+    assert said.count("<dd>") == said.count("<dt>") == len(row("1.26.0", where).facts)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_it_asks_four_things_and_says_how_many_builds_are_left(language: Language) -> None:
-    texts = load_texts(language)
-    said = lookup_page(found(), texts, "made by us")
+def test_it_asks_four_things_and_says_how_many_builds_are_left(
+    written: Callable[..., str], language: Language
+) -> None:
+    own = load_own_texts()
+    said = written(found(), language=language)
 
     assert re.findall(r'<select name="(\w+)">', said) == ["system", "driver", "gpu", "torch"]
-    assert said.count(f'<option value="">{texts.label("lookup-any")}</option>') == 4
+    assert said.count(f'<option value="">{own["lookup-any"][language]}</option>') == 4
     assert '<option value="535">535 (CUDA 12.2)</option>' in said
     assert '<optgroup label="8.6 Ampere"><option value="8.6">A10</option>' in said
     torches = re.findall(r'<option value="(2\.[^"]+)">', said)
     assert torches == ["2.10.0+cu130", "2.7.1+cu128", "2.6.0+cu124"]
-    count = texts.label("lookup-count", shown="{shown}", all="{all}")
-    all_ = texts.label("lookup-count", shown=5, all=5)
+    count = own["lookup-count"][language]
+    all_ = {"en": "5 of 5 builds", "zh": "5 个构建中的 5 个"}[language]
     assert f'<p id="count" role="status" data-text="{count}">{all_}</p>' in said
     assert f'<html lang="{"zh-CN" if language == "zh" else "en"}">' in said
-    assert '<p class="dim">made by us</p>' in said
     assert "default-src 'none'" in said
-    assert f"<title>{texts.label('lookup-title')}</title>" in said
+    assert f"<title>{own['lookup-title'][language]}</title>" in said
     assert '<form id="filter">' in said
     assert "@media (scripting: none) { form { display: none; } }" in said
     assert "sha256:invented" in said
@@ -362,15 +362,15 @@ def test_a_page_may_load_what_it_says_and_run_its_own_script_alone() -> None:
     assert f"<script>{LOOKUP_SCRIPT}</script>" in said
 
 
-def test_sources_are_links_where_they_are_addresses() -> None:
+def test_sources_are_links_where_they_are_addresses(written: Callable[..., str]) -> None:
     assert linked("a.whl") == "<span>a.whl</span>"
     assert linked("https://g, read <now>, here") == (
         '<span><a href="https://g">https://g</a>, read &lt;now&gt;, here</span>'
     )
-    gone = release_parts(found(), TEXTS)["1.16.1"]
-    assert "has left the package index · <span>" in gone[0]
-    assert '<a href="https://g">https://g</a>, read 2026-01-01' in gone[0]
-    assert "<br>" not in lookup_page(found(), TEXTS, "made")
+    gone = written(found(), "1.16.1")
+    assert "has left the package index · <span>" in gone
+    assert '<a href="https://g">https://g</a>, read 2026-01-01' in gone
+    assert "<br>" not in written(found())
 
 
 @pytest.mark.parametrize("version", ["1.31.1", "1.20.2", "1.17.1"])
@@ -394,33 +394,3 @@ def test_what_the_real_page_says_of_drivers_is_what_matrix_says(version: str) ->
 
 
 _TRIED = ("6.1", "8.9", "12.0")
-
-
-def test_the_command_writes_it(tmp_path: Path) -> None:
-    done = run_here("matrix", "--html", "m.html", cwd=tmp_path, env={"HOME": str(tmp_path)})
-
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "m.html" in done.stderr
-    said = (tmp_path / "m.html").read_text("utf-8")
-    assert len(Page(said).rows) == len(load_matrix(torch=False).builds)
-    assert 'id="1.26.0"' in said
-    assert len(said) < 600_000
-
-    there = ("--html", "m.html", "--json")
-    done = run_here("matrix", *there, cwd=tmp_path, env={"HOME": str(tmp_path)})
-    assert json.loads(done.stdout) == {"schema": 1, "file": "m.html"}
-
-
-def test_it_goes_with_matrix_alone(tmp_path: Path) -> None:
-    done = run_here("--html", "m", cwd=tmp_path, env={"HOME": str(tmp_path)})
-
-    assert done.returncode == 2
-    assert "`--html` goes with `matrix`" in done.stderr
-
-
-@pytest.mark.parametrize("flag", ["--update", "--forget"])
-def test_it_goes_with_no_change_of_the_matrix(tmp_path: Path, flag: str) -> None:
-    done = run_here("matrix", "--html", "m", flag, cwd=tmp_path, env={"HOME": str(tmp_path)})
-
-    assert done.returncode == 2
-    assert f"--html, {flag}" in done.stderr
