@@ -234,14 +234,13 @@ def _check_partners(line: CommandLine) -> None:
     measuring = _given(line, "report", "shape")
     model = line.argument or line.bench
     refuse((bool(measuring) and not model, measuring, "verify MODEL.onnx, verify --bench"))
-    described = _given(line, "facts", "driver", "python", "platform")
-    if line.from_text and described:
-        raise Error("flags-clash", flags=f"--from-text, {described}")
-    if (line.driver is None) != (line.gpu is None):
+    if line.from_text and line.facts:
+        raise Error("flags-clash", flags="--from-text, --facts")
+    if (line.driver is None) != (line.gpu is None) and not line.from_text:
         raise Error("driver-without-gpu")
     if line.driver is not None and line.facts:
         raise Error("flags-clash", flags="--driver, --facts")
-    if line.platform is not None and line.driver is None:
+    if line.platform is not None and line.driver is None and not line.from_text:
         raise alone("--platform", "--driver VERSION --gpu GPU")
 
 

@@ -15,7 +15,6 @@ from packaging.specifiers import SpecifierSet
 
 from ..messages.catalog import LANGUAGES
 from ..plan.reasons import Severity
-from .own_words import BESIDE, told_beside, told_missing
 from .patterns import Pattern, any_quotes, pattern, regex
 from .wordings import LoggedLibrary, Parsers, Wording, reader_of
 
@@ -178,15 +177,7 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
         wordings=(
             *(_rows(table, "wordings", _wording) if "wordings" in table else ()),
-            *(_absent(word, "told", after=True) for word in table.get("absent_after", ())),
-            *(_absent(word, "told", after=False) for word in table.get("absent_before", ())),
-            *(_absent(word, "told-unloadable", after=True) for word in table.get("unloaded", ())),
-            *(
-                _beside(kind, word, where)
-                for kind in BESIDE
-                for where, words in table.get(kind, {}).items()
-                for word in words
-            ),
+            *map(_not_opened, table.get("not_opened", ())),
         ),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
         gpu_used=_patterns(table.get("gpu_used", ()), "gpu_used"),
@@ -226,21 +217,14 @@ def _wording(row: Sequence[str]) -> Wording:
     return Wording(pattern(source), kind)
 
 
-def _absent(word: str, kind: str, *, after: bool) -> Wording:
-    """Return that a library is not there, by `word` after its name, or before it."""
-    return _in_words(kind, word, told_missing(re.escape(word), after=after))
+def _not_opened(text: str) -> Wording:
+    """Return how glibc says in one of its languages that a library is not there.
 
-
-def _beside(kind: str, word: str, where: str) -> Wording:
-    """Return that the GPU is not seen or not used, by `word` beside it."""
-    return _in_words(kind, word, told_beside(re.escape(word), where))
-
-
-def _in_words(kind: str, word: str, source: str) -> Wording:
-    """Return a wording by the expression `source`, which is looked for where `word` stands."""
-    joins = kind in BESIDE  # the name of a library is not told from others' across lines
-    made = pattern(re.escape(word), word)
-    return Wording(made._replace(source=source, joins=joins, pasted=kind != "told"), kind)
+    A program that opens it by itself repeats the name in front.
+    """
+    asker = r"(?:(?P<asker>[^\s\"':;,]{2,300})\.? (?:Error|with error): \s{0,4})?"
+    library = r"(?P<library>[^\s\"':;,]{2,300})"
+    return Wording(pattern(f"{asker}{library}: {re.escape(text)}(?!: Exec format)"), "missing")
 
 
 def _needed(row: Mapping[str, Any]) -> NeededFiles:

@@ -27,7 +27,6 @@ from .explanations import (
     explanations,
 )
 from .failures import RELEASE, Failure, FailureTable, ProgramKind
-from .own_words import is_of_others
 from .patterns import Novelty, Pattern, Words
 from .wordings import LibraryName, Signal, asked
 
@@ -101,11 +100,6 @@ class Search:
         """Whether a session has the GPU after all that failed."""
         return () < self._failed < self._used
 
-    @property
-    def lines(self) -> set[int]:
-        """The lines in which something was recognised."""
-        return {each.evidence.line_number for places in self._found.values() for each in places}
-
     def feed(self, piece: str, *, joined: bool = False) -> None:
         """Look at the next piece; `joined`: also with its wrapped lines joined.
 
@@ -127,7 +121,7 @@ class Search:
         for row in self.table.failures:
             mine: list[Span] = []
             for span, library, if_wanted in self._matches(row, views, signals):
-                if not _overlaps(span, claimed) and not is_of_others(piece, span[0]):
+                if not _overlaps(span, claimed):
                     mine.append(span)
                     self._keep(piece, span, row, library, if_wanted=if_wanted)
             if mine:
@@ -168,9 +162,7 @@ class Search:
     def _places(
         self, wanted: Pattern, views: Sequence[_View]
     ) -> Iterator[tuple[Span, re.Match[str]]]:
-        if wanted.pasted and self._words is not None:
-            return
-        for kind, view in enumerate(views if wanted.joins else views[:1]):
+        for kind, view in enumerate(views):
             for low, high in self._windows(wanted.anchor, kind, view):
                 for match in wanted.regex.finditer(view.text, low, high):
                     span = view.place(*match.span())

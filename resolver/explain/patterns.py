@@ -49,10 +49,6 @@ class Pattern(NamedTuple):
 
     source: str
     anchor: str
-    joins: bool = True
-    """Whether it is looked for in lines that a terminal wrapped, too."""
-    pasted: bool = False
-    """Whether it is looked for in what people paste alone, not in a log too long to hold."""
 
     @property
     def regex(self) -> re.Pattern[str]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import accumulate, chain, pairwise
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from .matcher import PASTED
 from .patterns import REACH
@@ -28,27 +26,16 @@ log of Chinese words and paths has a zero in few different characters (U+4E00)."
 
 _SPACED = re.compile(r"(?m)^ ?((?:[^\n] ){30,}[^\n]?)$")
 """A line of UTF-16 that was shown byte by byte, its zeros as blanks: `l o a d   f a i l e d`."""
-_WRITTEN = ("title", "body", "description", "note", "raw")
-"""Where a thread as JSON has what people wrote: GitHub's and GitLab's API, `gh`, Discourse."""
-_AUTHOR = ("author", "user", "username")
-"""Where it has who wrote it: a name, or what has one."""
-_NAME = ("login", "username")
-_HEAD = re.compile(
-    r"(?m)^(?:author:\t(?P<by>\S+)|@?(?P<author>[\w.-]{1,40})\s{1,2}(?:commented|opened)"
-    r"(?:\s{1,2}(?:this issue )?(?:on )?(?:[A-Z][a-z]{2,8} \d|\d{1,3} \w{3,7} ago|last |yesterday)"
-    r"[^\n]{0,80})?)\r?$"
-)
-"""What stands above what a person wrote in a thread, as `gh` prints it or as a page is copied."""
 
 
 def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
     """Return a log as `explain_log` takes it: whole up to `PASTED` characters, else in pieces.
 
     It is UTF-8, or UTF-16 with or without a mark (PowerShell's `>` writes it); what is neither is
-    read as well as it can be, also where it was pasted with a blank after each letter. Of a thread
-    as JSON it is what people wrote.
+    read as well as it can be, also where it was pasted with a blank after each letter. Of JSON it
+    is the texts in it.
     """
-    texts = _decoded(iter(blocks))
+    texts = decoded(blocks)
     begin: list[str] = []
     length = 0
     for text in texts:
@@ -56,62 +43,30 @@ def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
         length += len(text)
         if length > PASTED:
             return _pieces(chain(begin, texts))
-    return _SPACED.sub(lambda line: line[1][::2], _written("".join(begin)))
+    return _SPACED.sub(lambda line: line[1][::2], _of_json("".join(begin)))
 
 
-def _written(text: str) -> str:
-    """Return what people wrote in a thread as JSON, in its order; any other text as it is."""
+def _of_json(text: str) -> str:
+    """Return the texts in a document of JSON, in its order; any other text as it is."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
     try:
-        left: list[Any] = [json.loads(text)]
+        left: list[object] = [json.loads(text)]
     except (ValueError, RecursionError):
         return text
-    words: list[str] = []
+    texts: list[str] = []
     while left:
-        value = left.pop(0)
-        if isinstance(value, dict):
-            its = [value[key] for key in _WRITTEN if isinstance(value.get(key), str)]
-            author = _author(value)
-            words += [f"{author} commented", *its] if its and author else its
-            left[:0] = value.values()
-        elif isinstance(value, list):
-            left[:0] = value
-    return "\n\n".join(words) or text
+        value = left.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, (dict, list)):
+            left += reversed([*(value.values() if isinstance(value, dict) else value)])
+    return "\n\n".join(texts)
 
 
-def _author(post: Mapping[str, Any]) -> str | None:
-    who = next((post[key] for key in _AUTHOR if post.get(key)), None)
-    if isinstance(who, dict):
-        who = next((who[key] for key in _NAME if who.get(key)), None)
-    return who if isinstance(who, str) else None
-
-
-def names_authors(text: str) -> bool:
-    """Tell whether a text is a thread that names who wrote what."""
-    return _HEAD.search(text) is not None
-
-
-def of_one_author(text: str, lines: Collection[int]) -> str:
-    """Return what one person wrote in a thread, with empty lines where others did.
-
-    It is the first who wrote one of `lines`: the machine and the failure of one are not another's.
-    Where nobody did, the text stays as it is.
-    """
-    heads = [*_HEAD.finditer(text)]
-    authors = ["", *(head["by"] or head["author"] for head in heads)]
-    starts = [0, *(head.start() for head in heads), len(text)]
-    parts = [text[start:end] for start, end in pairwise(starts)]
-    ends = [*accumulate(part.count("\n") for part in parts[:-1])]
-    told = {authors[bisect_left(ends, line)] for line in lines}
-    one = next((author for author in authors if author in told), None)
-    if one is None:
-        return text
-    return "".join(
-        part if author == one else "\n" * part.count("\n")
-        for author, part in zip(authors, parts, strict=True)
-    )
-
-
-def _decoded(blocks: Iterator[bytes]) -> Iterator[str]:
+def decoded(blocks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the text of bytes: UTF-8, or UTF-16 with or without a mark."""
+    blocks = iter(blocks)
     first = b""
     while len(first) < _TOLD_BY:
         block = next(blocks, b"")

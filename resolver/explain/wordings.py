@@ -2,9 +2,8 @@ r"""What a message says, whatever its wording: `missing:cuda:12@cuda`, `cuda:35`
 
 Three kinds of messages are parsed here, each once: what a loader says of a library (glibc, Windows'
 errors 126, 127, 193 and 1114, macOS, .NET, and programs that load libraries themselves), the
-statuses of CUDA, cuDNN and cuBLAS, and what pip, uv and poetry say of a distribution. What people
-say of a library or a GPU (`own_words.py`) has keys of the same form. The rows of `failures.toml`
-name the keys that they are about; `@` says who asked for a library.
+statuses of CUDA, cuDNN and cuBLAS, and what pip, uv and poetry say of a distribution. The rows of
+`failures.toml` name the keys that they are about; `@` says who asked for a library.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from .own_words import BEFORE, BESIDE, is_supposed
 from .patterns import Pattern, pattern
 
 OTHERS = re.compile(
@@ -23,6 +21,8 @@ OTHERS = re.compile(
     r"|tensorflow[/\\]|[/\\](?:cupy|jax|jaxlib|mxnet|paddle|tensorflow|dlib)[/\\]"
 )
 """Programs whose libraries are not ours to bring, by what their messages hold."""
+BEFORE = 400
+"""How far before a message who asks for a library is looked for."""
 LOADER = ("missing", "symbol", "unloadable")
 """What a loader says of a library."""
 
@@ -130,9 +130,7 @@ class Parsers(NamedTuple):
         names; `texts`: its key by what CUDA says of it.
         """
         makers: dict[str, Make] = {kind: _loader(kind, read) for kind in LOADER}
-        makers |= {"status": _status(statuses), "told": _in_a_sentence(makers["missing"])}
-        makers["told-unloadable"] = _in_a_sentence(_loader("unloadable", read, NOT_FOUND))
-        makers |= {kind: _in_a_sentence(_always(kind), unless_condition=True) for kind in BESIDE}
+        makers["status"] = _status(statuses)
         rows = [(row.pattern, makers[row.kind]) for row in wordings if row.kind in makers]
         rows += [(_of_cuda(text), _always(key)) for text, key in texts.items()]
         rows += [(row.pattern, _named(row.kind)) for row in wordings if row.kind not in makers]
@@ -145,24 +143,14 @@ def _of_cuda(text: str) -> Pattern:
     return pattern(rf"(?<!HIP error: )[{first.lower()}{first.upper()}]{rest}")
 
 
-def _in_a_sentence(make: Make, *, unless_condition: bool = False) -> Make:
-    """Make no signal of a sentence that only supposes it."""
-
-    def signal(match: re.Match[str]) -> Signal | None:
-        supposed = is_supposed(match, unless_condition=unless_condition)
-        return None if supposed else make(match)
-
-    return signal
-
-
-def _loader(kind: str, read: Read, told: str | None = None) -> Make:
-    """Return what makes a signal of a loader's message; `told`: the error that it means."""
+def _loader(kind: str, read: Read) -> Make:
+    """Return what makes a signal of a loader's message."""
 
     def signal(match: re.Match[str]) -> Signal | None:
         groups = match.groupdict()
         library = read(groups.get("library") or "")
         asker = _asker(match, groups.get("asker") or "", read)
-        part, error = library.part, groups.get("error") or told
+        part, error = library.part, groups.get("error")
         if error == NOT_FOUND and part and not part.startswith("provider"):
             return Signal(f"missing:{part}:{library.major}@{asker}", library)
         if not part and _SYMBOL.match(groups.get("symbol") or ""):

@@ -173,9 +173,9 @@ class Site:
         systems = [
             element("option", name, value=value)
             for name, value in (
-                ("Linux, x86_64", "Platform: Linux-x86_64"),
-                ("Linux, aarch64", "Platform: Linux-aarch64"),
-                ("Windows", "Platform: Windows-AMD64"),
+                ("Linux, x86_64", "linux-x86_64"),
+                ("Linux, aarch64", "linux-aarch64"),
+                ("Windows", "windows"),
             )
         ]
         pythons = [element("option", f"3.{minor}") for minor in range(14, 7, -1)]
@@ -220,7 +220,7 @@ class Site:
                 hidden="",
                 id=f"{name}-part",
             )
-            for name in ("read", "causes", "plan", "commands", "why", "files")
+            for name in ("causes", "plan", "commands", "why", "files")
         ]
         self.write(
             "",

@@ -48,7 +48,7 @@ ENDS = {
     "ortgpu-fix run --require-gpu -- uvicorn app:app --workers 2": 2,
     "ortgpu-fix facts -o FILE": 0,
     "ortgpu-fix facts -o server.json": 0,
-    "ortgpu-fix facts --from-text issue.txt -o machine.json": 0,
+    "ortgpu-fix facts --from-text outputs.txt -o machine.json": 0,
     "ortgpu-fix diff HEAD:uv.lock uv.lock --hosts server.json --hosts laptop.json": 1,
     "ortgpu-fix diff origin/main:uv.lock uv.lock --hosts production.json": 1,
     "ortgpu-fix explain issue.txt --text-only": 0,

@@ -14,16 +14,12 @@ from ...explain.failures import parse_failures
 from ...explain.here import Here, look
 from ...explain.matcher import Search
 from ...explain.mending import Mending, mending
-from ...facts.model import PACKAGE_FILES, Facts
+from ...facts.model import Facts
 from ...matrix.model import Matrix
-from ...matrix.torch import TORCH
-from ...messages.catalog import Language, Texts, load_texts
-from ...pasted.machine import ToldMachine, is_another
-from ...pasted.reader import MachineReader
+from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan, Where
 from ...plan.reasons import reason
 from ...report.explanation import explanation_json, explanation_sections
-from ...report.told import told_json, told_sections, unknown_names
 from ...resolve.options import PlanOptions
 from .. import console
 from ..command_line import applying, command_line, texts_for
@@ -32,10 +28,8 @@ from ..guests import FLAGS
 from ..inputs import gather_inputs
 from ..options import plan_options_of
 from ..parser import parse
-from ..text_files import STDIN, TextBegin, machine_of, place, read_texts
+from ..text_files import STDIN, TextBegin, place, read_texts
 
-_BY_FILES = frozenset({"mend-right", "mend-verify"})
-"""What is said where nothing is wrong that can be seen: no text shows an environment's files."""
 _THERE = {"mend-owner": reason("mend-owner-there"), "mend-here": reason("mend-there")}
 """What is said of another machine instead."""
 
@@ -61,18 +55,14 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         console.print_notice(load_texts(language).label("explain-reads-stdin"))
     table = parse_failures(load_table("failures"))
     search = Search(table)
-    reader = MachineReader()
-    begins = read_texts(files, reader, search)
-    machine = machine_of(reader)
-    only = arguments.text_only
-    looked = _told(arguments, machine) if only else _looked(arguments, environ, language)
-    if only:  # the machine is the text's, whatever flags describe another
-        arguments = arguments._replace(driver=None, gpu=None, platform=None, facts=(), python=None)
+    begins = read_texts(files, search)
+    looked = None if arguments.text_only else _looked(arguments, environ, language)
     build = looked.facts.onnxruntime if looked else None
     release = build.version if build else None
     has_gpu = bool(looked and looked.facts.gpus)
     found = search.explanations(texts.language, release, has_gpu=has_gpu)
-    found = on_system(found, (looked or machine).facts.platform.system, table)
+    if looked:
+        found = on_system(found, looked.facts.platform.system, table)
     here: tuple[Here, ...] = ()
     program = search.program(texts.language)
     mends = mending(found, here, None, by=search.mended_by(found), program=program)
@@ -90,39 +80,16 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         flags = mends.arguments[:-1]
         plan = looked.plan_with(flags) if flags else looked.plan
         command = applying(_with(arguments, flags), plan, looked.facts, looked.where)
-    python = search.python
-    unknown = _unknown(mends, machine, looked, texts, python=python) if looked or only else ""
-    if unknown:
-        depends = reason("mend-depends", facts=unknown)
-        mends = mends._replace(why=depends, arguments=mends.arguments[:-1])
-        command = command_line(arguments, *mends.arguments)
     if arguments.json:
         document = explanation_json(found, texts, here, mends, command)
-        console.print_json(document | {"machine": told_json(machine)} | _files_json(begins))
+        console.print_json(document | _files_json(begins))
     else:
         names = {each.code: each.name[language] for each in table.origins}
-        place_of = partial(place, begins)
         sections = explanation_sections(
-            found, texts, here, mends, command=command, origins=names, place=place_of
+            found, texts, here, mends, command=command, origins=names, place=partial(place, begins)
         )
-        if only or (looked and is_another(machine, looked.facts)):
-            console.print_sections(told_sections(machine, texts, place_of))
         console.print_sections(sections)
     return 0
-
-
-def _unknown(
-    mends: Mending, machine: ToldMachine, looked: Looked | None, texts: Texts, *, python: bool
-) -> str:
-    """Return what a text does not tell, and the remedy depends on; "" where it does not.
-
-    `python`: whether the text tells that the program runs on Python's packages.
-    """
-    if looked is None:
-        by_plan = mends.arguments[-1:] == ("--apply",)
-        return unknown_names(machine, texts, python=python) if by_plan else ""
-    told = PACKAGE_FILES in looked.facts.sources
-    return texts.label("fact-files") if told and mends.why.code in _BY_FILES else ""
 
 
 def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
@@ -130,18 +97,6 @@ def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
     if len(begins) == 1:
         return {}
     return {"files": [{"file": each.file, "line_number": each.line} for each in begins]}
-
-
-def _told(arguments: CommandLine, machine: ToldMachine) -> Looked | None:
-    """Return what the text tells, and the plan for it; None where that is too little."""
-    from ...matrix.load import add_torch, load_matrix
-
-    if machine.unknown:
-        return None
-    matrix, options = load_matrix(torch=False), plan_options_of(arguments)
-    if options.torch != "keep" or machine.facts.package(TORCH) is not None:
-        matrix = add_torch(matrix)
-    return _planned(arguments, machine.facts, options, matrix, "there")
 
 
 def _looked(
