@@ -88,7 +88,6 @@ CORE_FLAGS = (
     Flag("index-url", "value", "URL"),
     Flag("torch-index-url", "value", "URL"),
     Flag("tensorrt-index-url", "value", "URL"),
-    Flag("text-only", "nothing", commands=("explain",), partner="explain"),
     Flag("help", "nothing", short="h"),
     Flag("matrix", "values", "FILE"),
     Flag("version", "nothing", short="V"),
@@ -147,7 +146,6 @@ class CommandLine(NamedTuple):
     index_url: str | None = None
     torch_index_url: str | None = None
     tensorrt_index_url: str | None = None
-    text_only: bool = False
     help: bool = False
     matrix: tuple[str, ...] = ()
     version: bool = False

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .flags import CORE_FLAGS, CommandLine, Flag
 
-GUESTS = ("machines", "run", "update")
+GUESTS = ("explain", "machines", "run", "update")
 """Their directories; one line each."""
 _PACKAGE = __package__.rpartition(".")[0]
 

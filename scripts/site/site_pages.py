@@ -24,8 +24,8 @@ from mdit_py_plugins.anchors import anchors_plugin
 
 from ortgpu_fix import __version__
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import Search
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import Search
 from ortgpu_fix.matrix.load import load_matrix, matrix_table
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.report.page_parts import Markup, document, element, prose, section

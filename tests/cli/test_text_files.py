@@ -10,9 +10,9 @@ import pytest
 from ortgpu_fix.cli import text_files
 from ortgpu_fix.cli.text_files import machine_of, read_texts
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import Search
-from ortgpu_fix.explain.reading import of_one_author
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import Search
+from ortgpu_fix.log_lines.reading import of_one_author
 from ortgpu_fix.pasted.reader import MachineReader
 
 TABLE = parse_failures(load_table("failures"))

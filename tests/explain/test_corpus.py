@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.log_lines.explanations import Explanation
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 
 LOGS = Path(__file__).parents[1] / "cases" / "logs"
 HALVES = ("first", "second")

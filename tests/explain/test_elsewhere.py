@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import MOST_EVIDENCE, Explanation
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import Search, explain_log
-from ortgpu_fix.explain.mending import mending
-from ortgpu_fix.explain.wordings import Signal, asked
+from ortgpu_fix.guests.explain.mending import mending
+from ortgpu_fix.log_lines.explanations import MOST_EVIDENCE, Explanation
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import Search, explain_log
+from ortgpu_fix.log_lines.wordings import Signal, asked
 from ortgpu_fix.messages.catalog import LANGUAGES
 from ortgpu_fix.plan.reasons import reason
 

@@ -9,8 +9,8 @@ import pytest
 import tomllib
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 
 TABLE = parse_failures(load_table("failures"))
 CASES = Path(__file__).parents[1] / "cases" / "onnxruntime_formats.toml"

@@ -9,12 +9,12 @@ import pytest
 
 import synthetic
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.here import Here, State, look
-from ortgpu_fix.explain.matcher import explain_log
-from ortgpu_fix.explain.mending import Mending, mending
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Driver
+from ortgpu_fix.guests.explain.here import Here, State, look
+from ortgpu_fix.guests.explain.mending import Mending, mending
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Consumer, Reason, finding, reason

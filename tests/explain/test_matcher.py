@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ortgpu_fix.explain.explanations import MOST_EVIDENCE, Explanation
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import PASTED, Search, explain_log
-from ortgpu_fix.explain.patterns import REACH
+from ortgpu_fix.log_lines.explanations import MOST_EVIDENCE, Explanation
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import PASTED, Search, explain_log
+from ortgpu_fix.log_lines.patterns import REACH
 from ortgpu_fix.messages.catalog import LANGUAGES
 
 if sys.version_info >= (3, 11):

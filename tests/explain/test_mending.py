@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.explain.here import Here
-from ortgpu_fix.explain.mending import MATCH, Mending, mending
+from ortgpu_fix.guests.explain.here import Here
+from ortgpu_fix.guests.explain.mending import MATCH, Mending, mending
+from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Finding, Severity, finding, reason
 

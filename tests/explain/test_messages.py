@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 
 MESSAGES = Path(__file__).parents[1] / "cases" / "messages.txt"
 HEAD = re.compile(r"^# ([^|\n]+) \| ([a-z0-9 -]+)\n", re.MULTILINE)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import needed_files
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain_log
-from ortgpu_fix.explain.wordings import reader_of
+from ortgpu_fix.log_lines.explanations import needed_files
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
+from ortgpu_fix.log_lines.wordings import reader_of
 
 TABLE = parse_failures(load_table("failures"))
 READ = reader_of(TABLE.libraries)

@@ -7,7 +7,7 @@ import string
 
 import pytest
 
-from ortgpu_fix.explain.patterns import (
+from ortgpu_fix.log_lines.patterns import (
     BATCH,
     MOST_ALIKE,
     MOST_PLACES,

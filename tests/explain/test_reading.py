@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import PASTED, explain_log
-from ortgpu_fix.explain.patterns import MOST_ALIKE, Novelty, Words
-from ortgpu_fix.explain.reading import PIECE, text_of
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import PASTED, explain_log
+from ortgpu_fix.log_lines.patterns import MOST_ALIKE, Novelty, Words
+from ortgpu_fix.log_lines.reading import PIECE, text_of
 
 TABLE = parse_failures(load_table("failures"))
 LINE = "CUDA failure 209: no kernel image is available for execution on the device"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
+from ortgpu_fix.log_lines.failures import parse_failures
 
 PARSERS = parse_failures(load_table("failures")).parsers.rows
 PROVIDER = 'Error loading "C:\\x\\onnxruntime_providers_{}.dll" which depends on '

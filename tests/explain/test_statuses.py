@@ -9,9 +9,9 @@ import evidence_samples as samples
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain_log
 from ortgpu_fix.guests.update.reader import Reader, ReadingCache
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 
 TABLE = parse_failures(load_table("failures"))
 NUMBERS = {row.number: row for row in TABLE.statuses}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import Search
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import Search
 from ortgpu_fix.messages.catalog import Language
 
 TABLE = parse_failures(load_table("failures"))

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import Search, explain_log
-from ortgpu_fix.explain.mending import Mending, mending
+from ortgpu_fix.guests.explain.mending import Mending, mending
+from ortgpu_fix.log_lines.explanations import Explanation
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import Search, explain_log
 
 TABLE = parse_failures(load_table("failures"))
 THREADS = Path(__file__).parents[1] / "cases" / "threads.txt"

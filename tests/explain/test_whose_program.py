@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import explain_log
+from ortgpu_fix.log_lines.explanations import Explanation
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 
 TABLE = parse_failures(load_table("failures"))
 PYTHON = "at site-packages/onnxruntime/x.py\n"

@@ -8,7 +8,6 @@ from typing import Any
 import documents
 import pytest
 
-from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.guests.run.advice import Knob
 from ortgpu_fix.guests.run.events import (
     Asked,
@@ -28,6 +27,7 @@ from ortgpu_fix.guests.run.report import (
     session_line,
 )
 from ortgpu_fix.guests.run.verdicts import MadeBy, Maker, SessionGroup
+from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import TypedCommand

@@ -9,7 +9,6 @@ import documents
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import Explanation
 from ortgpu_fix.guests.run.advice import advice_of, find_knob, knobs_of
 from ortgpu_fix.guests.run.events import (
     Asked,
@@ -41,6 +40,7 @@ from ortgpu_fix.guests.run.verdicts import (
     verdict_of,
     without_gpu,
 )
+from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import PROGRAM

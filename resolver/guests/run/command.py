@@ -17,9 +17,9 @@ from ...cli.command_line import SYSTEM, in_shells, typed_command
 from ...cli.flags import CommandLine
 from ...data_files import load_table
 from ...errors import Error
-from ...explain.explanations import Explanation
-from ...explain.failures import parse_failures
-from ...explain.matcher import Search
+from ...log_lines.explanations import Explanation
+from ...log_lines.failures import parse_failures
+from ...log_lines.matcher import Search
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
 from ...messages.shells import TypedCommand, pasted_commands

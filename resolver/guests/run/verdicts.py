@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal, NamedTuple, get_args
 
-from ...explain.explanations import Explanation
+from ...log_lines.explanations import Explanation
 from .events import Frame, InferenceSession, ProgramSeen
 
 SessionVerdict = Literal[

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..plan.model import NO_DRIVER, Plan
-from ..plan.reasons import Finding, Reason, reason
-from .explanations import Explanation
+from ...log_lines.explanations import Explanation
+from ...plan.model import NO_DRIVER, Plan
+from ...plan.reasons import Finding, Reason, reason
 from .here import DRIVER_UNSEEN, OTHERS_CUDNN, Here
 
 MATCH = ("--torch", "match")

@@ -7,28 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
+from ...cli import console
+from ...cli.command_line import applying, command_line, texts_for
+from ...cli.flags import CommandLine, given
+from ...cli.guests import FLAGS
+from ...cli.inputs import gather_inputs
+from ...cli.options import plan_options_of
+from ...cli.parser import parse
+from ...cli.text_files import STDIN, TextBegin, place, read_texts
 from ...data_files import load_table
 from ...errors import Error
-from ...explain.explanations import on_system
-from ...explain.failures import parse_failures
-from ...explain.here import Here, look
-from ...explain.matcher import Search
-from ...explain.mending import Mending, mending
 from ...facts.model import Facts
+from ...log_lines.explanations import on_system
+from ...log_lines.failures import parse_failures
+from ...log_lines.matcher import Search
 from ...matrix.model import Matrix
 from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan, Where
 from ...plan.reasons import reason
-from ...report.explanation import explanation_json, explanation_sections
 from ...resolve.options import PlanOptions
-from .. import console
-from ..command_line import applying, command_line, texts_for
-from ..flags import CommandLine, given
-from ..guests import FLAGS
-from ..inputs import gather_inputs
-from ..options import plan_options_of
-from ..parser import parse
-from ..text_files import STDIN, TextBegin, place, read_texts
+from .guest import ExplainRequest
+from .here import Here, look
+from .mending import Mending, mending
+from .report import explanation_json, explanation_sections
 
 _THERE = {"mend-owner": reason("mend-owner-there"), "mend-here": reason("mend-there")}
 """What is said of another machine instead."""
@@ -56,7 +57,11 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     table = parse_failures(load_table("failures"))
     search = Search(table)
     begins = read_texts(files, search)
-    looked = None if arguments.text_only else _looked(arguments, environ, language)
+    looked = (
+        None
+        if arguments.request(ExplainRequest).text_only
+        else _looked(arguments, environ, language)
+    )
     build = looked.facts.onnxruntime if looked else None
     release = build.version if build else None
     has_gpu = bool(looked and looked.facts.gpus)

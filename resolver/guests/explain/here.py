@@ -12,14 +12,14 @@ from typing import Literal, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 
-from ..facts.model import GPU_BUILD, OTHER_PACKAGES, PACKAGE_FILES, TEXT, Driver, Facts
-from ..matrix.torch import TORCH
-from ..plan.model import Plan
-from ..plan.reasons import Finding, Reason, reason
-from ..versions import major, newest_first, numbers
-from .explanations import Explanation
-from .failures import RELEASE, Failure, FailureTable
-from .wordings import LibraryName, reader_of
+from ...facts.model import GPU_BUILD, OTHER_PACKAGES, PACKAGE_FILES, TEXT, Driver, Facts
+from ...log_lines.explanations import Explanation
+from ...log_lines.failures import RELEASE, Failure, FailureTable
+from ...log_lines.wordings import LibraryName, reader_of
+from ...matrix.torch import TORCH
+from ...plan.model import Plan
+from ...plan.reasons import Finding, Reason, reason
+from ...versions import major, newest_first, numbers
 
 State = Literal["confirmed", "not-so", "unseen"]
 

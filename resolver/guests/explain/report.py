@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..explain.explanations import Explanation, LogLine
-from ..explain.here import Here
-from ..explain.mending import Mending
-from ..messages.catalog import Texts
-from ..messages.sections import STYLES, Row, Section
+from ...log_lines.explanations import Explanation, LogLine
+from ...messages.catalog import Texts
+from ...messages.sections import STYLES, Row, Section
+from .here import Here
+from .mending import Mending
 
 STATES = {"confirmed": "bold", "not-so": "green", "unseen": "dim"}
 MOST_SOURCES = 2
