@@ -40,7 +40,9 @@ def help_text(
         return "\n\n".join([usage, whole, "\n".join(groups), more])
     row, shown = table["commands"][command], {flag.name: flag for flag in FLAGS}
     names = dict.fromkeys([*row["flags"], *table["common"]["flags"]])
-    flags = [(_flag(shown[name]), table["flags"][name][language]) for name in names]
+    flags = [
+        (_flag(shown[name]), table["flags"][name][language]) for name in names if name in shown
+    ]
     exits = [(f"  {code}", table["exits"][str(code)][language]) for code in row["exits"]]
     blocks = [headings["usage"].format(usage=row["usage"])]
     blocks += [_wrapped(text[language], columns) for text in (row["what"], *row["details"])]
