@@ -176,8 +176,8 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
         not_windows_commands=tuple(table.get("not_windows_commands", ())),
         needed=_rows(table, "needed", _needed) if "needed" in table else (),
         wordings=(
-            *(_rows(table, "wordings", _wording) if "wordings" in table else ()),
             *map(_not_opened, table.get("not_opened", ())),
+            *(_rows(table, "wordings", _wording) if "wordings" in table else ()),
         ),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
         gpu_used=_patterns(table.get("gpu_used", ()), "gpu_used"),

@@ -606,19 +606,18 @@ def test_a_row_that_does_not_fit_is_named(table: dict[str, Any], path: str) -> N
         parse_failures(table)
 
 
-def test_that_a_library_is_missing_is_not_read_across_lines() -> None:
-    table = parse_failures(
-        {
-            "failure": [ROWS["cudnn-9-missing"]],
-            "origin": RAW["origin"],
-            "library": [row for row in RAW["library"] if row["part"] == "cudnn"],
-            "absent_after": ["is missing"],
-        }
-    )
-
-    assert explain_log("cudnn64_9.dll is missing\n", table)
-    assert not explain_log("cudnn64_9.dll is miss\ning\n", table)
-    assert not explain_log("cudnn64_9.dll is\nmissing\n", table)
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("No such file: cudnn64_9.dll", "cudnn64_9.dll is missing", "I miss cudnn64_9.dll"),
+        *("找不到 cudnn64_9.dll", "GPU не используется", "my GPU is not detected", "显存不足"),
+        "torch.cuda.is_available() returns False",
+        "The RTX 5090 is not supported by PyTorch. onnxruntime-gpu",
+        "Please update your NVIDIA driver, it is too old. onnxruntime-gpu",
+    ],
+)
+def test_what_people_say_is_no_line_of_a_program(words: str) -> None:
+    assert codes(words) == []
 
 
 def test_a_row_says_no_more_than_it_has_to() -> None:

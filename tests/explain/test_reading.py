@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -276,29 +277,33 @@ GITHUB = {
 
 
 @pytest.mark.parametrize("thread", [GITHUB, [GITHUB], {"data": {"issue": GITHUB}}])
-def test_of_a_thread_as_json_is_read_what_people_wrote(thread: object) -> None:
+def test_of_a_document_of_json_its_texts_are_read(thread: object) -> None:
     read = text_of([json.dumps(thread).encode()])
 
-    assert read == f"{GITHUB['title']}\n\n{GITHUB['body']}\n\na commented\n\ndriver 535.104.12"
+    assert read == f"{GITHUB['title']}\n\n{GITHUB['body']}\n\na\n\ndriver 535.104.12"
     [found] = explain_log(read, TABLE)
     assert (found.code, found.line) == ("no-kernel-image", LINE)
 
 
-@pytest.mark.parametrize("key", ["description", "note", "raw"])
-def test_other_hosts_have_other_names_for_it(key: str) -> None:
-    assert text_of([json.dumps({"id": 1, "posts": [{key: LINE}]}).encode()]) == LINE
+@pytest.mark.parametrize("text", [f'{{"body": "{LINE}"}}\n{{"body": "b"}}\n', "7", "[" * 9999, "{"])
+def test_what_is_no_document_stays_as_it_is(text: str) -> None:
+    assert text_of([text.encode()]) == text
 
 
 @pytest.mark.parametrize(
-    "text",
+    "document",
     [
-        '[{"user": {"login": "a"}}]',
-        f'{{"log": "{LINE}"}}',
-        f'{{"body": "{LINE}"}}\n{{"body": "b"}}\n',
-        "7",
-        "[" * 9999,
-        "{",
+        lambda size: [{"a": [number]} for number in range(size)],
+        lambda size: {str(number): {"body": "x"} for number in range(size)},
+        lambda size: [LINE] * (size // 10),
     ],
 )
-def test_what_is_no_thread_stays_as_it_is(text: str) -> None:
-    assert text_of([text.encode()]) == text
+def test_reading_a_document_takes_time_by_its_length(document: Callable[[int], object]) -> None:
+    def seconds(size: int) -> float:
+        text = json.dumps(document(size)).encode()
+        began = time.process_time()
+        text_of([text])
+        return time.process_time() - began
+
+    seconds(1_000)
+    assert seconds(40_000) < 5 * seconds(20_000) + 0.2

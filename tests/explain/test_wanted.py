@@ -14,6 +14,7 @@ TABLE = parse_failures(load_table("failures"))
 BUILD = "['AzureExecutionProvider', 'CPUExecutionProvider']\n"
 SESSION = "Providers: ['CPUExecutionProvider']\n"
 WANTED = "pip install onnxruntime-gpu\n"
+ZLIB = "because zlibwapi.dll is missing from your computer.\n"
 
 
 def codes(log: str, *, has_gpu: bool = False) -> list[str]:
@@ -43,7 +44,7 @@ def test_what_a_program_for_cpus_prints_is_an_error_only_where_a_gpu_was_wanted(
 
 
 def test_what_has_one_reason_is_certain() -> None:
-    assert only("zlibwapi.dll is missing\n").certain
+    assert only(ZLIB).certain
     assert not only(WANTED + SESSION).certain
 
 
@@ -56,7 +57,7 @@ def test_what_means_nothing_for_sure_is_not_the_reason_of_anything() -> None:
 
 
 def test_what_is_certain_leaves_no_place_for_what_may_be() -> None:
-    assert codes(f"{BUILD}zlibwapi.dll is missing\n") == ["zlibwapi-missing"]
+    assert codes(f"{BUILD}{ZLIB}") == ["zlibwapi-missing"]
 
 
 @pytest.mark.parametrize(
@@ -295,9 +296,8 @@ def test_who_brings_onnxruntime_and_who_loads_cuda_besides() -> None:
 @pytest.mark.parametrize(
     "card", ["AMD RX 7900 XTX", "Radeon RX 6700 XT", "AMD RX7800", "Intel UHD Graphics 630"]
 )
-@pytest.mark.parametrize("log", [MISSING, "GPU is not used\n"])
-def test_no_package_brings_cuda_to_a_gpu_of_amd(card: str, log: str) -> None:
-    found = only(f"{card}\nsite-packages\nonnxruntime-gpu\n{log}")
+def test_no_package_brings_cuda_to_a_gpu_of_amd(card: str) -> None:
+    found = only(f"{card}\nsite-packages\nonnxruntime-gpu\n{MISSING}")
 
     assert (found.origin, found.fixable, found.commands) == ("amd", False, ())
     assert "CUDA runs on NVIDIA's alone" in found.remedy

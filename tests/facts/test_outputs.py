@@ -73,7 +73,7 @@ INSPECTED = json.dumps(
                 "metadata": {
                     "name": "fastembed",
                     "version": "0.9.1",
-                    "requires_dist": ["onnxruntime"],
+                    "requires_dist": ["x"],
                 }
             },
             {"metadata": {"name": "pip", "version": "24.0"}, "installer": "pip"},
