@@ -238,6 +238,7 @@ FOREIGN = {
     "facts.document": "a facts file: `written_by`",
     "facts.gpu_names": "a name that the driver gives",
     "facts.model": "a facts file: `libc`",
+    "facts.outputs": "what nvidia-smi and pip print",
     "facts.target": "what the target's Python prints",
     "image.dockerfile": "a Dockerfile",
     "lock.parse": "a lock",
