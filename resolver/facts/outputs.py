@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 from .document import SCHEMA
 from .gpu_names import gpus_like, product_name
-from .model import OTHER_PACKAGES, PACKAGE_FILES
+from .model import OTHER_PACKAGES, PACKAGE_FILES, TEXT
 
 LONGEST = 500
 """What is looked at of a line; a document of JSON may be longer."""
@@ -100,7 +100,7 @@ class Outputs(NamedTuple):
         """Return the document of `facts`: null, or a key that is missing, is not known."""
         driver, cuda = self.value("driver"), self.value("cuda")
         sources = {
-            fact: f"text, line {self.shown[fact].line}"
+            fact: f"{TEXT} {self.shown[fact].line}"
             for fact in ("driver", "gpus", "python", "packages")
             if fact in self.shown
         }

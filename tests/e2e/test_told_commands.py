@@ -52,7 +52,6 @@ ENDS = {
     "ortgpu-fix diff HEAD:uv.lock uv.lock --hosts server.json --hosts laptop.json": 1,
     "ortgpu-fix diff origin/main:uv.lock uv.lock --hosts production.json": 1,
     "ortgpu-fix explain issue.txt --text-only": 0,
-    "ortgpu-fix explain error.log pip-list.txt nvidia-smi.txt --text-only": 0,
     "ortgpu-fix facts -o host.json": 0,
     "ortgpu-fix --facts host.json": 1,
     'ortgpu-fix --driver 551.61 --gpu "RTX 4060" --platform windows': 1,
@@ -184,8 +183,7 @@ def write_named_files(project: Path) -> None:
     log = "libcublasLt.so.12: cannot open shared object file: No such file or directory\n"
     for name in ("LOG", "error.log", "issue.txt"):
         (project / name).write_text(log)
-    (project / "pip-list.txt").write_text("Package Version\nonnxruntime 1.26.0\n")
-    (project / "nvidia-smi.txt").write_text("Driver Version: 535.104.12  CUDA Version: 12.2\n")
+    (project / "outputs.txt").write_text("name, driver_version\nNVIDIA A10G, 535.104.12\n")
     (project / "app.py").write_text(f"raise ImportError({log.strip()!r})\n")
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["": 17]>

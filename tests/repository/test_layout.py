@@ -236,6 +236,7 @@ FOREIGN = {
     "facts.document": "a facts file: `written_by`",
     "facts.gpu_names": "a name that the driver gives",
     "facts.model": "a facts file: `libc`",
+    "facts.outputs": "what nvidia-smi and pip print",
     "facts.target": "what the target's Python prints",
     "guests.machines.parse_lock": "a lock",
     "guests.run.advice": "what onnxruntime raised",
