@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os.path import isdir
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -163,12 +164,12 @@ class CommandLine(NamedTuple):
     @property
     def facts_file(self) -> str | None:
         """The one facts file; None where there is none, or several."""
-        return self.facts[0] if len(self.facts) == 1 else None
+        return self.facts[0] if len(self.facts) == 1 and not self.machines else None
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """The facts files, where there are several."""
-        return self.facts if len(self.facts) > 1 else ()
+        """The facts files, where there are several; a directory of them is several, too."""
+        return self.facts if len(self.facts) > 1 or any(map(isdir, self.facts)) else ()
 
     @property
     def elsewhere(self) -> bool:

@@ -61,6 +61,7 @@ ENDS = {
     "ortgpu-fix --check --python .venv --facts production.json": 1,
     "ortgpu-fix download -d wheels": 0,
     "ortgpu-fix download -d wheels --facts host.json": 0,
+    "ortgpu-fix download -d wheels --facts facts": 0,
     "ortgpu-fix download -d DIR": 0,
     "ortgpu-fix lock -o FILE": 0,
     "ortgpu-fix lock --facts laptop.json --facts server.json -d gpu-wheels -o gpu.txt": 0,
@@ -179,6 +180,8 @@ def write_named_files(project: Path) -> None:
     machine: Any = example_machine()
     for name in ("host1", "host2", "laptop", "production"):
         (project / f"{name}.json").write_text(json.dumps(machine))
+    (project / "facts").mkdir()
+    (project / "facts" / "gpu1.json").write_text(json.dumps(machine))
     (project / "ci.json").write_text(json.dumps({**machine, "driver": None, "gpus": []}))
     log = "libcublasLt.so.12: cannot open shared object file: No such file or directory\n"
     for name in ("LOG", "error.log", "issue.txt"):

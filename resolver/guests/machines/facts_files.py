@@ -13,8 +13,10 @@ from ...facts.model import Facts
 def read_machines(files: Sequence[str]) -> list[tuple[str, Facts]]:
     """Return the facts in `files`, each with a name: as much of its path as tells them apart.
 
+    A directory stands for every `*.json` in it.
     Raises Error `facts-twice`, and as `read_facts` does, with the file named.
     """
+    files = [one for file in files for one in _files_at(file)]
     paths = [Path(file).resolve() for file in files]
     seen: set[Path] = set()
     for file, path in zip(files, paths, strict=True):
@@ -23,6 +25,14 @@ def read_machines(files: Sequence[str]) -> list[tuple[str, Facts]]:
         seen.add(path)
     names = machine_names([(*path.parent.parts, path.stem) for path in paths])
     return [(name, _read_named(file)) for name, file in zip(names, files, strict=True)]
+
+
+def _files_at(file: str) -> list[str]:
+    """Return the facts files in the directory `file`, a pattern where there are none; or `file`."""
+    if not Path(file).is_dir():
+        return [file]
+    inside = Path(file, "*.json")
+    return sorted(map(str, inside.parent.glob(inside.name))) or [str(inside)]
 
 
 def _read_named(file: str) -> Facts:
