@@ -29,8 +29,9 @@ def model_sections(
     """
     rows = [Row(text=report.file)]
     if not report.of_environment:
-        rows.append(Row(text=verdict_text(report, texts), style=verdict_style(report.verdict)))
-        if hint := verdict_remedy(report, texts, command):
+        code, values = _verdict_code(report), report.values
+        rows.append(Row(text=texts.verdict(code, values), style=verdict_style(report.verdict)))
+        if hint := remedy(code, values, texts, command):
             rows.append(Row(text=hint, style="dim"))
     if report.gpu is None and report.providers:
         rows.append(Row(text=texts.verdict("model-cpu-alone")))
@@ -45,16 +46,6 @@ def model_sections(
     return tuple(section for section in sections if section.rows)
 
 
-def verdict_text(report: ModelReport, texts: Texts) -> str:
-    """Return the verdict, in the words for a model where it is the model's own."""
-    return texts.verdict(_verdict_code(report), report.values)
-
-
-def verdict_remedy(report: ModelReport, texts: Texts, command: TypedCommand) -> str:
-    """Return what helps against the verdict, or nothing."""
-    return remedy(_verdict_code(report), report.values, texts, command)
-
-
 def _verdict_code(report: ModelReport) -> str:
     own = report.verdict in _OWN_VERDICTS and not report.of_environment
     if report.verdict == "works" and any(row.right is None for row in report.checked):
@@ -67,12 +58,6 @@ def _placement(report: ModelReport, texts: Texts) -> list[Row]:
         Row(head=row.provider, text=texts.label("model-nodes", nodes=row.nodes, ms=row.ms))
         for row in report.providers
     ]
-    return rows + traffic_rows(report, texts)
-
-
-def traffic_rows(report: ModelReport, texts: Texts) -> list[Row]:
-    """Say what is copied between the devices, and the memory that is used, where that is known."""
-    rows = []
     if copies := report.copies:
         said = texts.label(
             "model-copied",
@@ -116,13 +101,13 @@ def _outputs(report: ModelReport, texts: Texts) -> list[Row]:
 def bench_sections(bench: Bench, advice: Advice, texts: Texts) -> tuple[Section, ...]:
     """Say how long everything took, and what that advises."""
     sections = []
-    for number, shapes in enumerate(bench.shapes):
+    for number in range(len(bench.shapes)):
         rows = [
             Row(head=name(each, bench, texts), text=_times(bench.at(each.key, number), texts))
             for each in bench.configurations
             if bench.at(each.key, number).first_ms is not None
         ]
-        heading = texts.label("page-shape", number=number + 1, shapes=say_shapes(shapes))
+        heading = shape_heading(bench, number, texts)
         sections.append(Section(heading=heading, rows=tuple(rows)))
     failed = [
         Row(head=row.key, text=texts.label("bench-failed", error=row.error[:200]))
@@ -132,9 +117,14 @@ def bench_sections(bench: Bench, advice: Advice, texts: Texts) -> tuple[Section,
     sections.append(Section(heading=texts.label("bench"), rows=tuple(failed)))
     advised = [Row(text=texts.advice(row)) for row in advice.rows]
     if advice.options is not None:
-        advised.append(Row(text=option_text(advice.options)))
+        advised.append(Row(text=option_text(advice.options), whole=True))
     sections.append(Section(heading=texts.label("advice"), rows=tuple(advised)))
     return tuple(section for section in sections if section.rows)
+
+
+def shape_heading(bench: Bench, number: int, texts: Texts) -> str:
+    """Return what stands above the times of a shape."""
+    return texts.label("page-shape", number=number + 1, shapes=say_shapes(bench.shapes[number]))
 
 
 def name(each: Configuration, bench: Bench, texts: Texts) -> str:

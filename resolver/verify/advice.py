@@ -1,20 +1,21 @@
 """What the measured times advise.
 
 Core. Every sentence rests on numbers of this machine, this model and these shapes, and carries
-them; what was not measured is not advised. A difference counts where it is larger than a tenth,
-and where the middle halves of the runs do not overlap.
+them. What was not measured is NaN, with which every comparison is false: it is not advised. A
+difference counts where it is larger than a tenth; whether the GPU is faster at all, also where the
+middle halves of the runs do not overlap.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..plan.reasons import Reason, reason
 from ..versions import numbers
-from .bench import FRONTEND_SINCE, SEARCHES, Bench, Configuration, Timing
+from .bench import FRONTEND_SINCE, REFINED, SEARCH, SEARCHES, Bench, Configuration, Timing
 from .measurement import CPU, Shapes, say_shapes
 from .model_report import FREE, ModelReport
 from .records import to_json
@@ -54,30 +55,27 @@ class Advice:
 
 def advise(bench: Bench, report: ModelReport) -> Advice:
     """Return what the numbers advise; the rows are in the order in which they matter."""
-    found = pick(bench)
+    best = pick(bench)
     notes = _remarks(bench, report)
-    if found is None:
-        timed = any(row.median_ms is not None for row in bench.timings)
-        code = "cpu-only" if timed and bench.gpu is None else "nothing-compared"
-        return Advice(rows=(reason(code), *notes))
     pairs = [
-        (bench.at(CPU, shape), bench.at(found.key, shape)) for shape in range(len(bench.shapes))
+        (bench.at(CPU, shape), bench.at(best.key, shape))
+        for shape in range(len(bench.shapes) if best else 0)
+        if best and bench.at(CPU, shape).median_ms and bench.at(best.key, shape).median_ms
     ]
-    pairs = [pair for pair in pairs if None not in (pair[0].median_ms, pair[1].median_ms)]
-    if not pairs:
-        return Advice(rows=(reason("nothing-compared"), *notes))
+    if best is None or not pairs:
+        alone = best is None and bench.gpu is None and not math.isnan(bench.typical(CPU))
+        return Advice(rows=(reason("cpu-only" if alone else "nothing-compared"), *notes))
     wins = [_faster(gpu, cpu) for cpu, gpu in pairs]
-    cost = new_shape_cost(bench, found)
-    rows = [_answer(bench, pairs, wins)]
-    if any(wins):
-        rows += _on_new_shapes(bench, found, cost) if cost is not None else []
-        rows += _on_search(bench, found) + _on_refinements(bench, found)
-    lost = not any(wins)
-    return Advice(
-        rows=(*rows, *notes),
-        options=None if lost else _options(found),
-        best=CPU if lost else found.key,
-    )
+    answer = _answer(bench, pairs, wins)
+    if not any(wins):
+        return Advice(rows=(answer, *notes), best=CPU)
+    rows = [row for rule in RULES for row in rule(bench, best)]
+    # What a session has without any option need not be named.
+    options = {key: value for key, value in best.options.items() if (key, value) != _PLAIN}
+    return Advice(rows=(answer, *rows, *notes), options=options, best=best.key)
+
+
+_PLAIN = (SEARCH, SEARCHES[0])
 
 
 def pick(bench: Bench) -> Configuration | None:
@@ -87,45 +85,28 @@ def pick(bench: Bench) -> Configuration | None:
     another one. With one: by steady runs, and where these are close, the release's default. A
     search that failed for a shape is not chosen where another one did not.
     """
-    rows = [
-        row
-        for row in bench.configurations
-        if row.on_gpu and not row.binding and "use_tf32" not in row.options
-    ]
-    if bench.at(CPU, 0).median_ms is None:
-        return None
-    medians = {
+    rows = [row for row in bench.configurations if row.on_gpu and not row.refined]
+    steady = {
         row.key: [each.median_ms for each in bench.timings if each.key == row.key] for row in rows
     }
-    steady = {key: [ms for ms in found if ms is not None] for key, found in medians.items()}
-    most = max(map(len, steady.values()), default=0)
-    if not most:
+    known = {key: [ms for ms in found if ms is not None] for key, found in steady.items()}
+    most = max(map(len, known.values()), default=0)
+    if not most or bench.at(CPU, 0).median_ms is None:
         return None
     costs = {}
-    for key, known in steady.items():
-        timings = [bench.at(key, shape) for shape in range(len(bench.shapes))]
+    for key in (key for key, found in known.items() if len(found) == most):
+        timings = [bench.at(key, shape) for shape in range(1, len(bench.shapes))]
         varied = [
-            (each.first_ms or 0.0) + (each.changed_ms or each.median_ms or 0.0)
-            for each in timings[1:]
+            (each.first_ms or 0.0) + (each.changed_ms or each.median_ms or 0.0) for each in timings
         ]
-        if len(known) == most:
-            costs[key] = sum(varied) if varied else sum(known)
+        costs[key] = sum(varied or known[key])
     least = min(costs.values())
     return next(row for row in rows if costs.get(row.key, math.inf) <= least * CLOSE)
 
 
-def new_shape_cost(bench: Bench, found: Configuration) -> float | None:
-    """Return what the first run of a shape takes once the session is warm; None: one shape only."""
-    rows = [bench.at(found.key, shape).first_ms for shape in range(1, len(bench.shapes))]
-    known = [ms for ms in rows if ms is not None]
-    return statistics.median(known) if known else None
-
-
 def _answer(bench: Bench, pairs: Sequence[tuple[Timing, Timing]], wins: Sequence[bool]) -> Reason:
     """Return whether the GPU is worth it."""
-    factors = [
-        cpu.median_ms / gpu.median_ms for cpu, gpu in pairs if cpu.median_ms and gpu.median_ms
-    ]
+    factors = [(cpu.median_ms or 0.0) / (gpu.median_ms or math.inf) for cpu, gpu in pairs]
     least, most = f"{min(factors):.1f}", f"{max(factors):.1f}"
     if all(wins):
         return reason("gpu-faster", least=least, most=most)
@@ -134,11 +115,10 @@ def _answer(bench: Bench, pairs: Sequence[tuple[Timing, Timing]], wins: Sequence
         slower = f"{1 / min(factors):.1f}"
         return reason("gpu-same") if same else reason("stay-on-cpu", factor=slower)
     sizes = [_batch(bench.shapes, cpu.shape) for cpu, _ in pairs]
-    if all(size is not None for size in sizes):
-        ranked = sorted(zip((size or 0 for size in sizes), wins, strict=True))
-        if [won for _, won in ranked] == sorted(wins):
-            batch = next(size for size, won in ranked if won)
-            return reason("gpu-from-batch", batch=str(batch), most=most)
+    ranked = sorted((size or 0, won) for size, won in zip(sizes, wins, strict=True))
+    if None not in sizes and [won for _, won in ranked] == sorted(wins):
+        batch = next(size for size, won in ranked if won)
+        return reason("gpu-from-batch", batch=str(batch), most=most)
     won = [
         say_shapes(bench.shapes[cpu.shape])
         for (cpu, _), win in zip(pairs, wins, strict=True)
@@ -147,34 +127,37 @@ def _answer(bench: Bench, pairs: Sequence[tuple[Timing, Timing]], wins: Sequence
     return reason("gpu-for-shapes", shapes="; ".join(won), most=most)
 
 
-def _on_new_shapes(bench: Bench, found: Configuration, cost: float) -> list[Reason]:
-    """Return what new shapes cost, and how to have fewer of them."""
-    known = _median_of(bench, found.key, since=1)
-    cpu = _median_of(bench, CPU, since=1)
-    rows = []
-    if known and cost > COSTLY * known:
-        rows.append(
-            reason("new-shape-costs", new=_ms(cost), known=_ms(known), option=_search(found))
-        )
-    if cpu and cost > cpu * CLEAR:
-        rows.append(reason("new-shapes-slower", new=_ms(cost), cpu=_ms(cpu)))
-        turns = _changed(bench, found)
-        if turns and turns > cpu * CLEAR:
-            rows.append(reason("turns-slower", turns=_ms(turns), cpu=_ms(cpu)))
-        elif known and cpu > known:
-            runs = math.ceil((cost - known) / (cpu - known))
-            rows.append(reason("shape-pays-after", runs=str(runs)))
+def _batch(shapes: Sequence[Shapes], number: int) -> int | None:
+    """Return the number of items of a shape; None where shapes differ in more than that."""
+    if len({tuple((name, sizes[1:]) for name, sizes in each) for each in shapes}) > 1:
+        return None
+    return next((sizes[0] for _, sizes in shapes[number] if len(sizes) > 1), None)
+
+
+def _faster(one: Timing, other: Timing) -> bool:
+    """Tell whether `one` is clearly faster; both were timed."""
+    apart = (one.high_ms or 0.0) < (other.low_ms or 0.0)
+    return apart and (one.median_ms or 0.0) * CLEAR < (other.median_ms or 0.0)
+
+
+def _new_shapes(bench: Bench, best: Configuration) -> Iterator[Reason]:
+    """Say what new shapes cost, and how to have fewer of them."""
+    new = bench.typical(best.key, "first_ms", since=1)
+    known, cpu = bench.typical(best.key, since=1), bench.typical(CPU, since=1)
+    turns = bench.typical(best.key, "changed_ms")
+    if new > COSTLY * known:
+        option = best.options.get(SEARCH, best.key)
+        yield reason("new-shape-costs", new=_ms(new), known=_ms(known), option=option)
+    if new > CLEAR * cpu:
+        yield reason("new-shapes-slower", new=_ms(new), cpu=_ms(cpu))
+        if turns > CLEAR * cpu:
+            yield reason("turns-slower", turns=_ms(turns), cpu=_ms(cpu))
+        elif cpu > known:
+            runs = math.ceil((new - known) / (cpu - known))
+            yield reason("shape-pays-after", runs=str(runs))
         if sizes := buckets(bench.shapes):
             said = "; ".join(f"{name}: {', '.join(map(str, each))}" for name, each in sizes)
-            rows.append(reason("bring-to-buckets", buckets=said))
-    return rows
-
-
-def _changed(bench: Bench, found: Configuration) -> float | None:
-    """Return what a known shape takes right after another one; None where that was not timed."""
-    rows = [bench.at(found.key, shape).changed_ms for shape in range(len(bench.shapes))]
-    known = [ms for ms in rows if ms is not None]
-    return statistics.median(known) if known else None
+            yield reason("bring-to-buckets", buckets=said)
 
 
 def buckets(shapes: Sequence[Shapes]) -> list[tuple[str, list[int]]]:
@@ -192,77 +175,65 @@ def buckets(shapes: Sequence[Shapes]) -> list[tuple[str, list[int]]]:
 
 
 def _rounded_up(sizes: Sequence[int]) -> list[int]:
-    count = min(MOST_BUCKETS, max(1, len(sizes) // 2))
+    count = min(MOST_BUCKETS, len(sizes) // 2)
     tops = [sizes[math.ceil((part + 1) * len(sizes) / count) - 1] for part in range(count)]
     step = FINE_STEP if sizes[-1] <= FINE else STEP
     return sorted({math.ceil(top / step) * step for top in tops})
 
 
-def _on_search(bench: Bench, found: Configuration) -> list[Reason]:
-    """Return how the searches compare, where they differ."""
-    timed = {
-        row.options["cudnn_conv_algo_search"]: row
-        for row in bench.configurations
-        if not row.binding and len(row.options) == 1 and "cudnn_conv_algo_search" in row.options
-    }
-    medians = {name: _median_of(bench, row.key) for name, row in timed.items()}
-    known = {name: ms for name, ms in medians.items() if ms is not None}
+def _searches(bench: Bench, best: Configuration) -> Iterator[Reason]:
+    """Say how the searches compare, where they differ."""
+    rows = [row for row in bench.configurations if SEARCH in row.options and not row.refined]
+    keys = {row.options[SEARCH]: row.key for row in rows}
+    known = _measured({name: bench.typical(key) for name, key in keys.items()})
+    new = _measured({name: bench.typical(key, "first_ms", since=1) for name, key in keys.items()})
+    advised = best.options.get(SEARCH, best.key)
     if len(known) < 2:  # noqa: PLR2004 - nothing to compare
-        return []
-    rows = []
-    said = ", ".join(f"{name} {_ms(known[name])}" for name in SEARCHES if name in known)
-    if max(known.values()) > CLEAR * min(known.values()):
-        rows.append(reason("searches-differ", times=said, best=_search(found)))
-    new = {name: new_shape_cost(bench, row) for name, row in timed.items()}
-    costs = {name: ms for name, ms in new.items() if ms is not None}
-    if len(costs) > 1 and max(costs.values()) > CLEAR * min(costs.values()):
-        said = ", ".join(f"{name} {_ms(costs[name])}" for name in SEARCHES if name in costs)
-        rows.append(reason("searches-new-shapes", times=said))
-    rows += _on_many_runs(_search(found), known, costs)
-    default = known.get("DEFAULT")
+        return
+    quickest = min(known.values())
+    if max(known.values()) > CLEAR * quickest:
+        yield reason("searches-differ", times=_each(known), best=advised)
+    if new and max(new.values()) > CLEAR * min(new.values()):
+        yield reason("searches-new-shapes", times=_each(new))
+    # The one with the fastest runs of a known shape may cost more at first than that advised.
+    fast = min(new, key=lambda name: known.get(name, math.inf), default=advised)
+    gain, lost = known.get(advised, math.nan), new.get(fast, math.nan) - new.get(advised, math.nan)
+    if lost > 0 and gain > CLEAR * known.get(fast, math.nan):
+        runs = str(math.ceil(lost / (gain - known[fast])) + 1)
+        ms, than = _ms(known[fast]), _ms(gain)
+        yield reason("search-pays-after", search=fast, runs=runs, ms=ms, than=than)
+    default = known.get("DEFAULT", math.nan)
     frontend = numbers(bench.onnxruntime or "") >= FRONTEND_SINCE
-    advised = _search(found) == "DEFAULT"
-    if frontend and not advised and default is not None and default > CLEAR * min(known.values()):
-        rows.append(reason("default-is-fallback", ms=_ms(default)))
-    return rows
+    if frontend and advised != "DEFAULT" and default > CLEAR * quickest:
+        yield reason("default-is-fallback", ms=_ms(default))
 
 
-def _on_many_runs(
-    advised: str, known: Mapping[str, float], new: Mapping[str, float]
-) -> list[Reason]:
-    """Return after how many runs of a shape the search with the fastest ones is the better one.
-
-    `known` and `new` are the milliseconds of a known shape and of the first run, by search.
-    """
-    both = {name: ms for name, ms in known.items() if name in new}
-    if advised not in both:
-        return []
-    best = min(both, key=lambda name: both[name])
-    lost = new[best] - new[advised]
-    if lost <= 0 or both[advised] <= CLEAR * both[best]:
-        return []
-    runs = str(math.ceil(lost / (both[advised] - both[best])) + 1)
-    ms, than = _ms(both[best]), _ms(both[advised])
-    return [reason("search-pays-after", search=best, runs=runs, ms=ms, than=than)]
+def _measured(times: Mapping[str, float]) -> dict[str, float]:
+    return {name: ms for name, ms in times.items() if not math.isnan(ms)}
 
 
-def _on_refinements(bench: Bench, found: Configuration) -> list[Reason]:
-    """Return what TF32, bound inputs and CUDA graphs bring."""
-    base = _median_of(bench, found.key) or 0.0
-    rows = []
-    exact = _median_of(bench, f"{found.key}-no-tf32")
-    if exact is not None and exact > CLEAR * base:
-        rows.append(reason("tf32-faster", on=_ms(base), off=_ms(exact)))
-    bound = _median_of(bench, f"{found.key}-binding")
-    if bound is not None and base > CLEAR * bound:
-        rows.append(reason("binding-faster", without=_ms(base), bound=_ms(bound)))
-    graph = _median_of(bench, f"{found.key}-graph")
-    reference = base if bound is None else bound
-    if graph is not None and reference > CLEAR * graph:
-        rows.append(reason("graph-faster", without=_ms(reference), graph=_ms(graph)))
-    if any(row.key == f"{found.key}-graph" for row in bench.failed):
-        rows.append(reason("graph-refused"))
-    return rows
+def _each(times: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {_ms(times[name])}" for name in SEARCHES if name in times)
+
+
+def _refinements(bench: Bench, best: Configuration) -> Iterator[Reason]:
+    """Say what TF32, bound inputs and CUDA graphs bring."""
+    base = bench.typical(best.key)
+    exact, bound, graph = (bench.typical(f"{best.key}-{each}") for each in REFINED)
+    if exact > CLEAR * base:
+        yield reason("tf32-faster", on=_ms(base), off=_ms(exact))
+    if base > CLEAR * bound:
+        yield reason("binding-faster", without=_ms(base), bound=_ms(bound))
+    without = base if math.isnan(bound) else bound
+    if without > CLEAR * graph:
+        yield reason("graph-faster", without=_ms(without), graph=_ms(graph))
+    if any(row.key == f"{best.key}-graph" for row in bench.failed):
+        yield reason("graph-refused")
+
+
+Rule = Callable[[Bench, Configuration], Iterator[Reason]]
+RULES: tuple[Rule, ...] = (_new_shapes, _searches, _refinements)
+"""What is said of the best configuration where the GPU wins, in this order."""
 
 
 def _remarks(bench: Bench, report: ModelReport) -> list[Reason]:
@@ -276,53 +247,16 @@ def _remarks(bench: Bench, report: ModelReport) -> list[Reason]:
         rows.append(reason("fallback-costs", part=f"{part:.0%}", operators=operators))
     if report.float16:
         rows.append(reason("model-is-float16"))
-    timed = (_quartiles(row) for row in bench.timings if row.median_ms)
-    spread = [(high - low) / median for low, median, high in timed]
+    spread = [
+        ((row.high_ms or 0.0) - (row.low_ms or 0.0)) / row.median_ms
+        for row in bench.timings
+        if row.median_ms
+    ]
     if spread and statistics.median(spread) > 2 * MUCH:
         rows.append(reason("noisy", part=f"{statistics.median(spread):.0%}"))
     if bench.interrupted:
         rows.append(reason("interrupted"))
     return rows
-
-
-def _options(found: Configuration) -> dict[str, str]:
-    """Return the options that differ from what a session has without any."""
-    default = ("cudnn_conv_algo_search", SEARCHES[0])
-    return dict(pair for pair in found.options.items() if pair != default)
-
-
-def _faster(one: Timing, other: Timing) -> bool:
-    _, median, high = _quartiles(one)
-    low, other_median, _ = _quartiles(other)
-    return high < low and median * CLEAR < other_median
-
-
-def _quartiles(row: Timing) -> tuple[float, float, float]:
-    """Return what a quarter, half and three quarters of the steady runs took at most."""
-    times = (row.low_ms, row.median_ms, row.high_ms)
-    low, median, high = (math.nan if ms is None else ms for ms in times)
-    return low, median, high
-
-
-def _batch(shapes: Sequence[Shapes], number: int) -> int | None:
-    """Return the number of items of a shape; None where shapes differ in more than that."""
-    if len({tuple((name, sizes[1:]) for name, sizes in each) for each in shapes}) > 1:
-        return None
-    return next((sizes[0] for _, sizes in shapes[number] if len(sizes) > 1), None)
-
-
-def _median_of(bench: Bench, key: str, *, since: int = 0) -> float | None:
-    """Return the median over the shapes from number `since` on."""
-    rows = [
-        row.median_ms
-        for row in bench.timings
-        if row.key == key and row.shape >= since and row.median_ms is not None
-    ]
-    return statistics.median(rows) if rows else None
-
-
-def _search(found: Configuration) -> str:
-    return found.options.get("cudnn_conv_algo_search", found.key)
 
 
 def _ms(value: float) -> str:

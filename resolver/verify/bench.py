@@ -13,6 +13,7 @@ GPU, no control flow and fixed addresses, and from 1.17 on each shape can have o
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,10 +24,13 @@ from .measurement import CPU, Failed, Measurement, Shapes
 from .model_report import ModelReport
 from .records import chosen_json, to_json
 
+SEARCH = "cudnn_conv_algo_search"
 SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 """The first is what a session has where nothing is asked for."""
 FRONTEND_SINCE = (1, 20)
 """From this release on the three are heuristic modes of cuDNN's frontend."""
+REFINED = ("no-tf32", "binding", "graph")
+"""What is tried with the best search besides: each ends the key of its configuration."""
 TF32_SINCE, GRAPHS_SINCE = (1, 18), (1, 17)
 TF32_CAPABILITY = (8, 0)
 """The first GPUs that have it."""
@@ -48,6 +52,11 @@ class Configuration:
     binding: bool = False
     """Inputs and outputs stay on the GPU."""
     graph: bool = False
+
+    @property
+    def refined(self) -> bool:
+        """Whether this is the best of the searches with something else, and no search itself."""
+        return self.binding or "use_tf32" in self.options
 
     def request(self) -> dict[str, object]:
         """Return what `measure` is told."""
@@ -113,6 +122,12 @@ class Bench:
         found = (row for row in self.timings if (row.key, row.shape) == (key, shape))
         return next(found, Timing(key=key, shape=shape))
 
+    def typical(self, key: str, what: str = "median_ms", *, since: int = 0) -> float:
+        """Return the median over the shapes from number `since` on; NaN where none was measured."""
+        rows = (row for row in self.timings if row.key == key and row.shape >= since)
+        known = [ms for row in rows if (ms := getattr(row, what)) is not None]
+        return statistics.median(known) if known else math.nan
+
     def to_json(self) -> dict[str, object]:
         """Return what `verify --bench --json` has under `bench`, but for the advice."""
         configurations = [
@@ -140,31 +155,24 @@ def has_tf32(release: str | None) -> bool:
 
 def searches(report: ModelReport, *, on_gpu: bool) -> tuple[Configuration, ...]:
     """Return what to time first: the CPU, and the GPU with each search for convolutions."""
-    cpu = Configuration(key=CPU, on_gpu=False)
-    if not on_gpu:
-        return (cpu,)
     options: dict[str, dict[str, str]] = {"cuda": {}}
     if CONVOLUTIONS & report.operators.keys():
-        options = {f"cuda-{one.lower()}": {"cudnn_conv_algo_search": one} for one in SEARCHES}
-    return cpu, *(Configuration(key=key, on_gpu=True, options=row) for key, row in options.items())
+        options = {f"cuda-{one.lower()}": {SEARCH: one} for one in SEARCHES}
+    rows = [Configuration(key=key, on_gpu=True, options=row) for key, row in options.items()]
+    return Configuration(key=CPU, on_gpu=False), *(rows if on_gpu else ())
 
 
 def refinements(best: Configuration, report: ModelReport) -> tuple[Configuration, ...]:
     """Return what to time next: the best so far again, and with what else the release offers."""
-    release = numbers(report.onnxruntime or "")
     capability = re.search(r"\((\d+\.\d+)\)$", report.gpu or "")
+    tf32 = capability is not None and numbers(capability.group(1)) >= TF32_CAPABILITY
+    exact, bound, graph = (f"{best.key}-{name}" for name in REFINED)
     rows = [best]
-    if (
-        has_tf32(report.onnxruntime)
-        and capability
-        and numbers(capability.group(1)) >= TF32_CAPABILITY
-        and not report.float16
-    ):
-        options = {**best.options, "use_tf32": "0"}
-        rows.append(replace(best, key=f"{best.key}-no-tf32", options=options))
-    rows.append(replace(best, key=f"{best.key}-binding", binding=True))
-    if allows_graph(report) and release >= GRAPHS_SINCE:
-        rows.append(replace(best, key=f"{best.key}-graph", binding=True, graph=True))
+    if tf32 and has_tf32(report.onnxruntime) and not report.float16:
+        rows.append(replace(best, key=exact, options={**best.options, "use_tf32": "0"}))
+    rows.append(replace(best, key=bound, binding=True))
+    if allows_graph(report) and numbers(report.onnxruntime or "") >= GRAPHS_SINCE:
+        rows.append(replace(best, key=graph, binding=True, graph=True))
     return tuple(rows)
 
 

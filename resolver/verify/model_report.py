@@ -6,7 +6,7 @@ Core. `model_verdict` makes them, `report` says them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..plan.reasons import Reason
@@ -113,15 +113,6 @@ class ModelReport:
         return chosen_json(self, *DOCUMENT) | {
             "shapes": to_json([dict(each) for each in self.shapes])
         }
-
-
-def with_environment(report: ModelReport, verification: Verification) -> ModelReport:
-    """Return the report for who sees it alone: with what explains a verdict of the small models."""
-    if not report.of_environment:
-        return report
-    notes = dict.fromkeys((*verification.notes, *report.notes))
-    evidence = dict.fromkeys((*verification.evidence, *report.evidence))
-    return replace(report, notes=tuple(notes), evidence=tuple(evidence))
 
 
 def without_run(verification: Verification, file: str) -> ModelReport:

@@ -196,7 +196,6 @@ def test_a_model_in_words_as_json_timed_and_on_a_page(  # noqa: PLR0917 - a tabl
     row = texts.table["verdicts"][f"model-{wanted}" if own else wanted]
     headline = row["text"][language].partition("{")[0]
     shown = Shown(page.read_text("utf-8"))
-    assert shown.verdict == wanted
     for text in (said.stdout, shown.text):
         assert "{count}" not in text
         assert text.count(headline.strip()) == 1, text

@@ -15,15 +15,13 @@ from ortgpu_fix.verify.bench import (
     Bench,
     Configuration,
     Timing,
-    allows_graph,
     refinements,
     searches,
     summarize,
 )
-from ortgpu_fix.verify.measurement import CPU, Failed, Made, Measurement, NodeEvent, Tensor
-from ortgpu_fix.verify.model_report import Copies, Fallback, ProviderShare
-from ortgpu_fix.verify.model_verdict import SMALL, count_copies, find_fallbacks, judge_model
-from ortgpu_fix.verify.verification import Verification
+from ortgpu_fix.verify.measurement import CPU, Failed, NodeEvent
+from ortgpu_fix.verify.model_report import Fallback, ProviderShare
+from ortgpu_fix.verify.model_verdict import SMALL, find_fallbacks
 
 GPU_PROVIDER, CPU_PROVIDER = "CUDAExecutionProvider", "CPUExecutionProvider"
 KEYS = {search: f"cuda-{search.lower()}" for search in SEARCHES}
@@ -188,23 +186,6 @@ def test_nodes_on_the_cpu_are_worth_a_sentence_where_they_take_a_tenth(
     assert ("fallback-costs" in codes(advice)) is told
 
 
-@pytest.mark.parametrize(("release", "told"), [("1.19.2", False), ("1.20.0", True), (None, False)])
-def test_the_default_is_a_fallback_since_1_20(release: str | None, *, told: bool) -> None:
-    times = bench({CPU: (9,), BEST: (1.0,), KEYS["DEFAULT"]: (2.0,)}, onnxruntime=release)
-
-    assert ("default-is-fallback" in codes(advise(times, REPORT))) is told
-
-
-@pytest.mark.parametrize(("other", "best"), [(0.96, "EXHAUSTIVE"), (0.94, "HEURISTIC")])
-def test_the_search_of_the_release_is_kept_where_another_is_hardly_faster(
-    other: float, best: str
-) -> None:
-    found = pick(bench({CPU: (9,), KEYS["EXHAUSTIVE"]: (1.0,), KEYS["HEURISTIC"]: (other,)}))
-
-    assert found is not None
-    assert found.key == KEYS[best]
-
-
 def test_a_graph_that_could_not_be_made_is_told_of_the_best_alone() -> None:
     times = {CPU: (9.0,), BEST: (1.0,)}
     best, another = (Failed(key=f"{key}-graph", shape=None, error="x") for key in (BEST, "cuda"))
@@ -226,19 +207,6 @@ def test_a_model_with_a_convolution_is_timed_with_every_search(operator: str) ->
     assert [row.options for row in rows] == [{"cudnn_conv_algo_search": each} for each in KEYS]
     assert [cpu.on_gpu, *(row.on_gpu for row in rows)] == [False, True, True, True]
     assert searches(report, on_gpu=False) == (cpu,)
-
-
-@pytest.mark.parametrize("operator", ["If", "Loop", "Scan"])
-def test_a_graph_holds_no_control_flow(operator: str) -> None:
-    assert allows_graph(REPORT)
-    assert not allows_graph(dataclasses.replace(REPORT, operators={operator: 1}))
-
-
-@pytest.mark.parametrize(
-    "copies", [None, Copies(to_device=1), Copies(to_host=1), Copies(to_device=1, to_host=1)]
-)
-def test_a_graph_holds_no_copies(copies: Copies | None) -> None:
-    assert not allows_graph(dataclasses.replace(REPORT, copies=copies))
 
 
 @pytest.mark.parametrize(
@@ -300,69 +268,3 @@ def test_small_whole_numbers_are_work_on_shapes(event: NodeEvent, why: str) -> N
 
     assert (found.name, found.op, found.ms, found.why) == (event.name, event.op, 1.5, why)
     assert find_fallbacks([dataclasses.replace(event, provider=GPU_PROVIDER)], "") == ()
-
-
-@pytest.mark.parametrize(
-    ("kind", "size"),
-    [("float", 4), ("double", 8), ("float16", 2), ("int64", 8), ("uint8", 1), ("bool", 1)],
-)
-def test_the_bytes_that_go_in(kind: str, size: int) -> None:
-    measured = Measurement(
-        inputs=(Tensor(name="x", type=f"tensor({kind})", shape=(1, "n")),),
-        shapes=((("x", (2, 3)),), (("x", (2, 9)),)),
-    )
-
-    assert count_copies([], measured).input_bytes == 6 * size
-
-
-def test_a_provider_that_is_not_there_runs_no_node() -> None:
-    measured = Measurement(
-        ended=True,
-        made={"cuda": Made(create_ms=1.0, providers=(CPU_PROVIDER,))},
-        events={"cuda": (node("Conv"), node("Relu"), node("Conv", name="b"))},
-    )
-
-    report = judge_model(measured, file="m.onnx", environment=Verification(verdict="works"))
-
-    assert report.verdict == "cpu-fallback"
-    assert dict(report.values) == {
-        "count": "3",
-        "total": "3",
-        "missing": "3",
-        "free": "0",
-        "operators": "Conv, Relu",
-    }
-
-
-@pytest.mark.parametrize(
-    ("shape", "given", "guessed"),
-    [((1, "n"), False, True), ((1, -1), False, True), ((1, None), False, True),
-     ((1, 0), False, False), ((1, 8), False, False), ((1, "n"), True, False)],
-)  # fmt: skip
-def test_sizes_that_the_model_leaves_open_were_guessed(
-    shape: tuple[Any, ...], *, given: bool, guessed: bool
-) -> None:
-    measured = Measurement(
-        ended=True,
-        given=given,
-        inputs=(Tensor(name="x", type="tensor(float)", shape=shape),),
-        shapes=((("x", (1, 8)),), (("x", (1, 16)),)),
-    )
-
-    report = judge_model(measured, file="m.onnx", environment=Verification(verdict="no-gpu"))
-
-    notes = {note.code: dict(note.values) for note in report.notes}
-    assert notes == (
-        {"shapes-guessed": {"shapes": "--shape x=1x8; --shape x=1x16"}} if guessed else {}
-    )
-
-
-def test_of_a_long_error_the_beginning_is_shown() -> None:
-    measured = Measurement(
-        ended=True, failed=(Failed(key="cuda", shape=None, error="0123456789" * 100),)
-    )
-
-    report = judge_model(measured, file="m.onnx", environment=Verification(verdict="works"))
-
-    assert report.values[0] == ("step", "0123456789" * 20)
-    assert report.evidence == ("cuda: " + "0123456789" * 40,)

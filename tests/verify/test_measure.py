@@ -262,7 +262,7 @@ def test_a_page_where_no_model_can_be_run(cpu_build: Path, tmp_path: Path) -> No
     document = json.loads(done.stdout)
     assert (done.returncode, document["model"]["verdict"]) == (6, document["verdict"])
     assert [note["code"] for note in document["model"]["notes"]] == ["import-failed"]
-    assert 'data-verdict="crashed"' in page.read_text("utf-8")
+    assert 'class="verdict bad"' in page.read_text("utf-8")
     assert "import of onnxruntime halted" in page.read_text("utf-8")
     assert said.stdout.count("onnxruntime cannot be imported\n") == 1
 

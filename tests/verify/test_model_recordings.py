@@ -177,15 +177,6 @@ def test_a_node_that_onnxruntime_prefers_on_the_cpu() -> None:
     assert judged(rows).verdict == "cpu-fallback"
 
 
-def test_a_session_without_the_provider() -> None:
-    rows = as_gpu()
-    for row in rows:
-        if row["event"] == "session":
-            row["providers"] = [CPU]
-
-    assert judged(rows).verdict == "cpu-fallback"
-
-
 @pytest.mark.parametrize(
     ("deviation", "verdict"),
     [(1e-4, "works"), (1e-3, "works"), (2e-3, "wrong-result"), (None, "wrong-result")],

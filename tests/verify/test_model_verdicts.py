@@ -92,23 +92,6 @@ def test_work_on_shapes_counts_as_such_and_not_as_a_fallback() -> None:
     assert values_of(found) == {"total": "3", "shape_nodes": "1"}
 
 
-@pytest.mark.parametrize(
-    ("event", "why"),
-    [
-        (node("x", "Shape", CPU), "shape-work"),
-        (node("x", "Size", CPU), "shape-work"),
-        (node("x", "ConstantOfShape", CPU), "shape-work"),
-        (node("x", "Mul", CPU, types=("int64",), elements=64), "shape-work"),
-        (node("x", "Mul", CPU, types=("uint8", "bool"), elements=1), "shape-work"),
-        (node("x", "Mul", CPU, types=("int64",), elements=65), "unknown"),
-        (node("x", "Mul", CPU, types=("int64", "float"), elements=1), "unknown"),
-        (node("x", "Mul", CPU, types=(), elements=0), "unknown"),
-    ],
-)
-def test_whole_numbers_are_work_on_shapes_where_they_are_few(event: NodeEvent, why: str) -> None:
-    assert [row.why for row in ran(node("a"), event).fallbacks] == [why]
-
-
 def test_a_node_is_work_on_shapes_where_every_turn_of_its_loop_is() -> None:
     small = node("x", "Mul", CPU, types=("int64",), elements=2)
     large = node("x", "Mul", CPU, types=("int64",), elements=200)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.verify.bench import Timing, has_tf32, option_text, timing
+from ortgpu_fix.verify.bench import Timing, has_tf32, timing
 from ortgpu_fix.verify.measurement import Measurement, Tensor
 from ortgpu_fix.verify.refusal import refusal
 
@@ -155,10 +155,3 @@ def test_the_numbers_of_some_runs() -> None:
 )
 def test_which_releases_know_tf32(release: str | None, *, has: bool) -> None:
     assert has_tf32(release) is has
-
-
-def test_options_are_written_as_python() -> None:
-    assert option_text({}) == 'providers=["CUDAExecutionProvider", "CPUExecutionProvider"]'
-    assert option_text({"a": "1", "b": "2"}) == (
-        'providers=[("CUDAExecutionProvider", {"a": "1", "b": "2"}), "CPUExecutionProvider"]'
-    )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from ...data_files import DATA
 from ...errors import Error, cause
@@ -20,12 +21,13 @@ from ...facts.redact import redact as redact_text
 from ...facts.target import Target
 from ...matrix.load import add_torch, load_matrix
 from ...messages.catalog import Language, load_texts
+from ...messages.sections import Row, Section
 from ...plan.reasons import finding
 from ...probe.interpreter import require_environment
 from ...report.verification import verification_sections
 from ...utils.files import check_place
 from ...utils.process import run as run_process
-from ...verify.model_report import with_environment, without_run
+from ...verify.model_report import without_run
 from ...verify.model_runner import Measured, MeasuringPlace, run_model
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
@@ -119,23 +121,23 @@ def _verify_model(
             else Measured(without_run(verification, place.shown))
         )
     report, bench, advice = measured.report, measured.bench, measured.advice
+    command = typed_command(arguments)
+    sections = model_sections(report, texts, command) if usable else ()
+    if bench is not None and advice is not None:
+        sections += bench_sections(bench, advice, texts)
+    if verification.verdict != "works":
+        first, *others = verification_sections(verification, texts, command=command)
+        sections = (first, *sections, *others)
     if arguments.json:
         document = {**verification.to_json(), "verdict": report.verdict, "model": report.to_json()}
         if bench is not None and advice is not None:
             document |= {"bench": bench.to_json(), "advice": advice.to_json()}
         console.print_json(_redacted(document, redact))
     else:
-        command = typed_command(arguments)
-        sections = model_sections(report, texts, command) if usable else ()
-        if bench is not None and advice is not None:
-            sections += bench_sections(bench, advice, texts)
-        if verification.verdict != "works":
-            first, *others = verification_sections(verification, texts, command=command)
-            sections = (first, *sections, *others)
         console.print_sections(sections)
     if arguments.report is not None:
         try:
-            _write_page(arguments.report, arguments, about, measured, redact, language)
+            _write_page(arguments, about, measured, sections, redact, language)
         except Error as error:
             failed = texts.error(error)
             console.print_error(failed, texts, as_json=False)
@@ -146,15 +148,18 @@ def _verify_model(
 
 
 def _write_page(  # noqa: PLR0917
-    file: str,
     arguments: CommandLine,
     about: tuple[Facts, Target, Verification],
     measured: Measured,
+    sections: Sequence[Section],
     redact: Callable[[str], str],
     language: Language,
 ) -> None:
-    """Write the page that `--report` asks for. Raises Error `file-unwritable`."""
-    from ...report.page import Page, render
+    """Write the page that `--report` asks for, with the plan and versions of what computes here.
+
+    Raises Error `file-unwritable`.
+    """
+    from ...report.page import render, times_by_row
     from ...report.plan import machine_section
     from ...resolve.resolver import resolve
 
@@ -163,19 +168,28 @@ def _write_page(  # noqa: PLR0917
     matrix = add_torch(load_matrix(torch=False))
     found = with_unknown_releases(found, target, matrix)
     plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
-    page = Page(
-        report=with_environment(measured.report, verification),
-        bench=measured.bench,
-        advice=measured.advice,
-        machine=machine_section(found, texts).rows,
-        libraries=measured.report.libraries or verification.libraries,
-        findings=[(texts.summary(row), texts.remedy(row)) for row in plan.findings],
-        versions=_versions(found, measured.report.onnxruntime),
+    told = [(texts.summary(row), texts.remedy(row)) for row in plan.findings]
+    said = [" – ".join(filter(None, pair)) for pair in told]
+    loaded = measured.report.libraries or verification.libraries  # of what failed they are listed
+    more = {
+        "page-findings": [Row(text=line) for line in said or [texts.label("page-no-findings")]],
+        "page-versions": [Row(*row) for row in _versions(found, measured.report.onnxruntime)],
+        "loaded": [
+            Row(head=row.name, text=f"{row.version or '–'}, {row.path}")
+            for row in (loaded if verification.verdict == "works" else ())
+        ],
+    }
+    added = [Section(heading=texts.label(key), rows=tuple(rows)) for key, rows in more.items()]
+    machine = machine_section(found, texts)._replace(heading=texts.label("machine"))
+    page = render(
+        [*sections, machine, *added],
+        times_by_row(measured.report, measured.bench, texts),
+        texts,
+        title=texts.label("page-title", model=measured.report.file),
         made=console.made_today(texts),
         redact=redact,
-        command=typed_command(arguments),
     )
-    console.write_file(file, render(page, texts), texts)
+    console.write_file(cast("str", arguments.report), page, texts)
 
 
 def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:
