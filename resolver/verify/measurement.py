@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..utils.json_reader import Events, LenientObject
 from ..utils.record_reader import read_record
 from ..versions import count
+from .smoke_output import loaded_libraries, without_colours
 from .verification import HOST, LoadedLibrary
 
 CPU = "cpu"
@@ -20,7 +21,6 @@ CPU = "cpu"
 Shape = tuple[int, ...]
 Shapes = tuple[tuple[str, Shape], ...]
 """Each input's name and sizes."""
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,17 +192,6 @@ def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
         libraries=loaded_libraries(told),
         log=without_colours(stderr),
     )
-
-
-def without_colours(log: str) -> str:
-    """Return what a child wrote on standard error, without colours and the machine's name."""
-    return HOST.sub("", _COLOURS.sub("", log))
-
-
-def loaded_libraries(told: Events) -> tuple[LoadedLibrary, ...]:
-    """Return the CUDA libraries that the child had loaded at last."""
-    rows = told.last("loaded").rows("libraries")
-    return tuple(read_record(LoadedLibrary, row) for row in rows)
 
 
 def _key(row: LenientObject) -> str:
