@@ -81,9 +81,6 @@ CORE_FLAGS = (
     Flag("yes", "nothing"),
     Flag("forget", "nothing", commands=("undo", "matrix"), partner="undo, matrix"),
     Flag("allow", "values", "WHAT", choices=ALLOWANCES),
-    Flag("bench", "nothing", commands=("verify",), partner="verify"),
-    Flag("shape", "values", "NAME=SIZES", commands=("verify",), partner="verify"),
-    Flag("report", "value", "FILE", commands=("verify",), partner="verify"),
     Flag("offline", "nothing"),
     Flag("find-links", "value", "DIR"),
     Flag("index-url", "value", "URL"),
@@ -139,9 +136,6 @@ class CommandLine(NamedTuple):
     yes: bool = False
     forget: bool = False
     allow: tuple[str, ...] = ()
-    bench: bool = False
-    shape: tuple[str, ...] = ()
-    report: str | None = None
     offline: bool = False
     find_links: str | None = None
     index_url: str | None = None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .flags import CORE_FLAGS, CommandLine, Flag
 
-GUESTS = ("explain", "machines", "run", "update")
+GUESTS = ("bench", "explain", "machines", "run", "update")
 """Their directories; one line each."""
 _PACKAGE = __package__.rpartition(".")[0]
 
@@ -64,7 +64,7 @@ CORE_COMMANDS = {
     "apply": Command("commands.apply", looks=True),
     "check": Command("commands.check", looks=True),
     "undo": Command("commands.undo", adds_rows=False),
-    "verify": Command("commands.verify", takes=1, looks=True),
+    "verify": Command("commands.verify", looks=True),
     "facts": Command("commands.facts", looks=True),
     "lock": Command("commands.lock", looks=True),
     "download": Command("commands.download", looks=True),

@@ -215,12 +215,6 @@ def _check_arguments(line: CommandLine) -> None:
         _known_command(line.argument)
 
 
-def _given(line: CommandLine, *names: str) -> str:
-    """Return those of these flags that were given: `--report, --shape`."""
-    named = {flag.name: flag for flag in FLAGS}
-    return ", ".join(f"--{name}" for name in names if name in named and given(line, named[name]))
-
-
 def _check_partners(line: CommandLine) -> None:
     """Refuse flags that need another one, or exclude one."""
     rtx = line.provider == RTX
@@ -231,9 +225,6 @@ def _check_partners(line: CommandLine) -> None:
         raise Error("flags-clash", flags=f"--torch {line.torch}, several --facts")
     unwritten = line.write and not (line.command == "apply" and line.requirement)
     refuse((unwritten, "--write", "--apply -r FILE"))
-    measuring = _given(line, "report", "shape")
-    model = line.argument or line.bench
-    refuse((bool(measuring) and not model, measuring, "verify MODEL.onnx, verify --bench"))
     if line.from_text and line.facts:
         raise Error("flags-clash", flags="--from-text, --facts")
     if (line.driver is None) != (line.gpu is None) and not line.from_text:

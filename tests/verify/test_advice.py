@@ -16,10 +16,8 @@ import pytest
 from measured_model import REPORT, codes
 from told import values_of
 
-from ortgpu_fix.guests.run.advice import KnobKind
-from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
-from ortgpu_fix.verify.advice import Advice, advise, buckets, pick
-from ortgpu_fix.verify.bench import (
+from ortgpu_fix.guests.bench.advice import Advice, advise, buckets, pick
+from ortgpu_fix.guests.bench.bench import (
     SEARCHES,
     Bench,
     Configuration,
@@ -29,8 +27,10 @@ from ortgpu_fix.verify.bench import (
     refinements,
     summarize,
 )
-from ortgpu_fix.verify.measurement import CPU, parse_measurement
-from ortgpu_fix.verify.model_report import Copies, Fallback, ModelReport, ProviderShare
+from ortgpu_fix.guests.bench.measurement import CPU, parse_measurement
+from ortgpu_fix.guests.bench.model_report import Copies, Fallback, ModelReport, ProviderShare
+from ortgpu_fix.guests.run.advice import KnobKind
+from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
 GPU = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ortgpu_fix.verify.bench import Bench, Configuration, Timing, searches, summarize
-from ortgpu_fix.verify.measurement import CPU, Failed, Measurement, parse_measurement
-from ortgpu_fix.verify.model_report import ModelReport
+from ortgpu_fix.guests.bench.bench import Bench, Configuration, Timing, searches, summarize
+from ortgpu_fix.guests.bench.measurement import CPU, Failed, Measurement, parse_measurement
+from ortgpu_fix.guests.bench.model_report import ModelReport
 
 ROWS = [Configuration(key=CPU, on_gpu=False), Configuration(key="cuda", on_gpu=True)]
 

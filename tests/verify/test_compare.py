@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ortgpu_fix.verify.children.measure_session import compare
+from ortgpu_fix.guests.bench.children.measure_session import compare
 
 NAN, INF = float("nan"), float("inf")
 

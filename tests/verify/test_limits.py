@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from measured_model import REPORT, codes
 
-from ortgpu_fix.verify.advice import advise, buckets, pick
-from ortgpu_fix.verify.bench import (
+from ortgpu_fix.guests.bench.advice import advise, buckets, pick
+from ortgpu_fix.guests.bench.bench import (
     SEARCHES,
     Bench,
     Configuration,
@@ -19,9 +19,9 @@ from ortgpu_fix.verify.bench import (
     searches,
     summarize,
 )
-from ortgpu_fix.verify.measurement import CPU, Failed, NodeEvent
-from ortgpu_fix.verify.model_report import Fallback, ProviderShare
-from ortgpu_fix.verify.model_verdict import SMALL, find_fallbacks
+from ortgpu_fix.guests.bench.measurement import CPU, Failed, NodeEvent
+from ortgpu_fix.guests.bench.model_report import Fallback, ProviderShare
+from ortgpu_fix.guests.bench.model_verdict import SMALL, find_fallbacks
 
 GPU_PROVIDER, CPU_PROVIDER = "CUDAExecutionProvider", "CPUExecutionProvider"
 KEYS = {search: f"cuda-{search.lower()}" for search in SEARCHES}

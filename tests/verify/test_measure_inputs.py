@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ortgpu_fix.verify.children import measure_inputs as guess
+from ortgpu_fix.guests.bench.children import measure_inputs as guess
 
 
 class Row(NamedTuple):

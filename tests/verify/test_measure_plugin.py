@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from ortgpu_fix.verify.children.measure_session import Session, Tools
+from ortgpu_fix.guests.bench.children.measure_session import Session, Tools
 
 OPTIONS = {"cudnn_conv_algo_search": "DEFAULT"}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.verify.measurement import (
+from ortgpu_fix.guests.bench.measurement import (
     Failed,
     Made,
     Measurement,

@@ -16,10 +16,15 @@ from typing import Any
 import pytest
 from told import values_of
 
-from ortgpu_fix.verify.measurement import Measurement, parse_measurement, say_shapes, shapes_of
-from ortgpu_fix.verify.model_report import Fallback, ModelReport
-from ortgpu_fix.verify.model_verdict import WITHOUT_TF32, judge_model
-from ortgpu_fix.verify.refusal import refusal
+from ortgpu_fix.guests.bench.measurement import (
+    Measurement,
+    parse_measurement,
+    say_shapes,
+    shapes_of,
+)
+from ortgpu_fix.guests.bench.model_report import Fallback, ModelReport
+from ortgpu_fix.guests.bench.model_verdict import WITHOUT_TF32, judge_model
+from ortgpu_fix.guests.bench.refusal import refusal
 from ortgpu_fix.verify.verification import Verification
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"

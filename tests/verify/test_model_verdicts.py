@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 from told import values_of
 
-from ortgpu_fix.verify.measurement import Failed, Made, Measurement, NodeEvent, OutputRow, Tensor
-from ortgpu_fix.verify.model_report import ModelReport
-from ortgpu_fix.verify.model_verdict import CUDA, WITHOUT_TF32, judge_model
+from ortgpu_fix.guests.bench.measurement import (
+    Failed,
+    Made,
+    Measurement,
+    NodeEvent,
+    OutputRow,
+    Tensor,
+)
+from ortgpu_fix.guests.bench.model_report import ModelReport
+from ortgpu_fix.guests.bench.model_verdict import CUDA, WITHOUT_TF32, judge_model
 from ortgpu_fix.verify.verification import Verification
 
 GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"

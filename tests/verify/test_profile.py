@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ortgpu_fix.guests.bench.children.measure_session import own_times
 from ortgpu_fix.verify.children.common import read_profile
-from ortgpu_fix.verify.children.measure_session import own_times
 
 RECORDING = Path(__file__).parents[1] / "recordings/measure/profile-names-1.26.0.txt"
 NAMES = [

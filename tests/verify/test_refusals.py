@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.verify.bench import Timing, has_tf32, timing
-from ortgpu_fix.verify.measurement import Measurement, Tensor
-from ortgpu_fix.verify.refusal import refusal
+from ortgpu_fix.guests.bench.bench import Timing, has_tf32, timing
+from ortgpu_fix.guests.bench.measurement import Measurement, Tensor
+from ortgpu_fix.guests.bench.refusal import refusal
 
 
 def refused(code: str, release: str | None = "1.26.0", **values: Any) -> tuple[str, dict[str, Any]]:

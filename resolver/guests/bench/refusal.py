@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..errors import Error
+from ...errors import Error
 from .measurement import Measurement, say_shapes, shapes_of
 
 _OPSET = re.compile(r"Opset (\d+) is under development")

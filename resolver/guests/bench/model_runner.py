@@ -12,9 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..utils.json_reader import read_rows
-from ..utils.process import Finished, Runner
-from ..utils.progress import Progress
+from ...utils.json_reader import read_rows
+from ...utils.process import Finished, Runner
+from ...utils.progress import Progress
+from ...verify.child import run_script
+from ...verify.verdict import describe_end
+from ...verify.verification import Verification
 from .advice import Advice, advise, pick
 from .bench import (
     BATCHES,
@@ -26,14 +29,12 @@ from .bench import (
     searches,
     summarize,
 )
-from .child import run_script
 from .measurement import CPU, Measurement, parse_measurement
 from .model_report import ModelReport
 from .model_verdict import CUDA, WITHOUT_TF32, judge_model
 from .refusal import refusal
-from .verdict import describe_end
-from .verification import Verification
 
+MEASURE = Path(__file__).with_name("children") / "measure.py"
 TIME_LIMIT = 600.0
 """Seconds for one process. A model that needs more for a handful of runs is not measured here."""
 
@@ -154,7 +155,7 @@ def _measure(
         "seconds": seconds,
     }
     finished = run_script(
-        "measure",
+        MEASURE,
         place.target,
         [json.dumps(request)],
         runner=place.runner,

@@ -16,7 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from ..plan.reasons import Reason, reason
+from ...plan.reasons import Reason, reason
+from ...verify.verdict import last_words
+from ...verify.verification import CUDA_FAILURE, GPU, TOLERANCE, Verification, VerificationVerdict
 from .measurement import CPU, Measurement, NodeEvent, Tensor, shape_flags
 from .model_report import (
     FREE,
@@ -27,8 +29,6 @@ from .model_report import (
     ProviderShare,
     Why,
 )
-from .verdict import last_words
-from .verification import CUDA_FAILURE, GPU, TOLERANCE, Verification, VerificationVerdict
 
 CUDA = "cuda"
 """The key of the GPU's configuration as it is without any option."""

@@ -13,12 +13,12 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..plan.reasons import Reason, reason
-from ..versions import numbers
+from ...plan.reasons import Reason, reason
+from ...verify.records import to_json
+from ...versions import numbers
 from .bench import FRONTEND_SINCE, REFINED, SEARCH, SEARCHES, Bench, Configuration, Timing
 from .measurement import CPU, Shapes, say_shapes
 from .model_report import FREE, ModelReport
-from .records import to_json
 
 CLEAR = 1.1
 """How many times faster is faster."""

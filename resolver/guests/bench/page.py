@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from ..messages.catalog import Texts
-from ..messages.sections import Row, Section
-from ..verify.bench import Bench
-from ..verify.model_report import ModelReport
-from .measurement import name, shape_heading
-from .page_parts import Markup, bars, document, element, prose, section
+from ...messages.catalog import Texts
+from ...messages.sections import Row, Section
+from ...report.page_parts import Markup, bars, document, element, prose, section
+from .bench import Bench
+from .model_report import ModelReport
+from .report import name, shape_heading
 
 _CLASSES = {
     "bold": "verdict",

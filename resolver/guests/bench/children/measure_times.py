@@ -10,7 +10,8 @@ import statistics
 import time
 from typing import Any, List, Tuple
 
-from . import common, measure_session
+from ....verify.children import common
+from . import measure_session
 
 WARM_RUNS = 2
 """Runs after the first of a shape that still count as warming up."""

@@ -19,13 +19,13 @@ import os
 import sys
 from types import ModuleType
 
-if __name__ == "__main__":  # by its path: what lies beside it is its package, and not the target's
+if __name__ == "__main__":  # by its path: this program is its package, and none of the target's
     FOLDER = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120
     if sys.path and os.path.realpath(sys.path[0]) == FOLDER:
         del sys.path[0]
-    __package__ = "ortgpu_fix_child"
-    sys.modules[__package__] = ModuleType(__package__)
-    sys.modules[__package__].__path__ = [FOLDER]
+    sys.modules["ortgpu_fix_child"] = ModuleType("ortgpu_fix_child")
+    sys.modules["ortgpu_fix_child"].__path__ = [os.path.join(FOLDER, *[os.pardir] * 3)]  # noqa: PTH118
+    __package__ = "ortgpu_fix_child.guests.bench.children"
 
 import argparse
 import json
@@ -34,7 +34,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from . import common, libraries, plugin
+from ....verify.children import common, libraries, plugin
 from . import measure_inputs as given_inputs
 from . import measure_session as sessions
 from . import measure_times as timing
@@ -58,8 +58,8 @@ def main(arguments: list[str]) -> None:
         libraries.add_windows_folders()
         libraries.load_before_import()
     tell("doing", what="import")
-    import numpy as np  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
-    import onnxruntime  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+    import numpy as np  # type: ignore[import-not-found,unused-ignore]
+    import onnxruntime  # type: ignore[import-not-found,unused-ignore]
 
     silence = getattr(onnxruntime, "disable_telemetry_events", None)
     if silence:  # what is measured here is nobody else's business

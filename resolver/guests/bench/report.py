@@ -5,15 +5,15 @@ Core.
 
 from __future__ import annotations
 
-from ..messages.catalog import Texts
-from ..messages.sections import Row, Section, milliseconds, size
-from ..messages.shells import PROGRAM, TypedCommand
-from ..verify.advice import Advice
-from ..verify.bench import Bench, Configuration, Timing, option_text
-from ..verify.measurement import CPU, say_shapes
-from ..verify.model_report import FREE, Fallback, ModelReport
-from .page_parts import clean as one_line
-from .verification import note_rows, remedy, verdict_style
+from ...messages.catalog import Texts
+from ...messages.sections import Row, Section, milliseconds, size
+from ...messages.shells import PROGRAM, TypedCommand
+from ...report.page_parts import clean as one_line
+from ...report.verification import note_rows, remedy, verdict_style
+from .advice import Advice
+from .bench import Bench, Configuration, Timing, option_text
+from .measurement import CPU, say_shapes
+from .model_report import FREE, Fallback, ModelReport
 
 SHOWN_FALLBACKS = 12
 _OWN_VERDICTS = frozenset({"works", "cpu-fallback", "wrong-result", "crashed"})

@@ -6,15 +6,14 @@ Core. `model_verdict` and `bench` judge it. Times are milliseconds of whole runs
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ..utils.json_reader import Events, LenientObject
-from ..utils.record_reader import read_record
-from ..versions import count
-from .smoke_output import loaded_libraries, without_colours
-from .verification import HOST, LoadedLibrary
+from ...utils.json_reader import Events, LenientObject
+from ...utils.record_reader import read_record
+from ...verify.smoke_output import loaded_libraries, without_colours
+from ...verify.verification import HOST, LoadedLibrary
+from ...versions import count
 
 CPU = "cpu"
 """The key of the configuration that every other one is compared with."""

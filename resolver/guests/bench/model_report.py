@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..plan.reasons import Reason
+from ...plan.reasons import Reason
+from ...verify.records import chosen_json, to_json
+from ...verify.verification import LoadedLibrary, Verification, VerificationVerdict
 from .measurement import Shapes, Tensor
-from .records import chosen_json, to_json
-from .verification import LoadedLibrary, Verification, VerificationVerdict
 
 Why = Literal["no-kernel", "shape-work", "optimizer", "unknown"]
 FREE: frozenset[Why] = frozenset({"shape-work", "optimizer"})

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterable, NamedTuple
 
-from . import common, plugin
+from ....verify.children import common, plugin
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"

@@ -19,10 +19,10 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..versions import numbers
+from ...verify.records import chosen_json, to_json
+from ...versions import numbers
 from .measurement import CPU, Failed, Measurement, Shapes
 from .model_report import ModelReport
-from .records import chosen_json, to_json
 
 SEARCH = "cudnn_conv_algo_search"
 SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
