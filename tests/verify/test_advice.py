@@ -400,14 +400,6 @@ def test_a_real_recording_of_the_cpu_alone() -> None:
     assert pick(found) is None
 
 
-def test_half_of_a_recording_is_what_there_is_so_far() -> None:
-    lines = (RECORDINGS / "rapidocr-cls-time-1.31.1.jsonl").read_text("utf-8").splitlines()
-    cpu = Configuration(key=CPU, on_gpu=False)
-    for count in range(len(lines)):
-        found = summarize([parse_measurement("\n".join(lines[:count]))], [cpu], interrupted=True)
-        assert codes(advise(found, REPORT))[-1] == "interrupted"
-
-
 def test_every_code_has_its_text_in_both_languages() -> None:
     table: dict[str, Any] = dict(load_texts("en").table["advice"])
     resolver = Path(__file__).parents[2] / "resolver"

@@ -107,7 +107,7 @@ def test_every_key_is_in_the_document() -> None:
 
 
 def test_what_may_be_unknown_is_null() -> None:
-    report = made("en").report
+    report = made().report
     copies = Copies(to_device=1)
     fallback = Fallback(name="n", op="Loop", why="unknown", ms=0.1)
     failed = Failed(key="cuda-graph", shape=None, error="x")

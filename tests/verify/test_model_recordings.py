@@ -23,7 +23,7 @@ from ortgpu_fix.guests.bench.measurement import (
     shapes_of,
 )
 from ortgpu_fix.guests.bench.model_report import Fallback, ModelReport
-from ortgpu_fix.guests.bench.model_verdict import WITHOUT_TF32, judge_model
+from ortgpu_fix.guests.bench.model_verdict import judge_model
 from ortgpu_fix.guests.bench.refusal import refusal
 from ortgpu_fix.verify.verification import Verification
 
@@ -147,24 +147,6 @@ def test_an_operator_without_a_kernel() -> None:
     assert sum(row.nodes for row in found.providers) == sum(found.operators.values())
 
 
-def small_whole(each: dict[str, Any]) -> bool:
-    kinds = [kind for output in each["output_type_shape"] for kind in output]
-    return kinds == ["int64"]
-
-
-def test_work_on_shapes_is_as_it_should_be() -> None:
-    rows = as_gpu(on_cpu=small_whole)
-    names = [
-        row["name"].removesuffix("_kernel_time") for row in rows[-2]["events"] if small_whole(row)
-    ]
-
-    found = judged(rows, "".join(FORCED.format(name=name) for name in names))
-
-    assert found.verdict == "works"
-    assert {row.why for row in found.fallbacks} == {"shape-work"}
-    assert len(found.fallbacks) == int(values_of(found)["shape_nodes"]) > 0
-
-
 def test_a_node_that_onnxruntime_prefers_on_the_cpu() -> None:
     rows = as_gpu(on_cpu=lambda each: each["op_name"] == "ReduceMean")
     [name] = {
@@ -180,47 +162,6 @@ def test_a_node_that_onnxruntime_prefers_on_the_cpu() -> None:
         Fallback(name=name, op="ReduceMean", why="unknown", ms=judged(rows).fallbacks[0].ms),
     )
     assert judged(rows).verdict == "cpu-fallback"
-
-
-@pytest.mark.parametrize(
-    ("deviation", "verdict"),
-    [(1e-4, "works"), (1e-3, "works"), (2e-3, "wrong-result"), (None, "wrong-result")],
-)
-def test_numbers_that_differ(deviation: float | None, verdict: str) -> None:
-    found = judged(as_gpu(deviation=deviation))
-
-    assert found.verdict == verdict
-    if verdict == "wrong-result":
-        assert found.values == (("outputs", "output, stateN"),)
-
-
-def test_numbers_that_only_tf32_makes_differ() -> None:
-    exact = as_gpu(deviation=1e-6)
-    for row in exact:
-        if row.get("key") == "cuda":
-            row["key"] = WITHOUT_TF32
-
-    found = judged(as_gpu(deviation=4e-3), without_tf32=parsed(exact))
-
-    assert found.verdict == "works"
-    [note] = [note for note in found.notes if note.code == "tf32-deviates"]
-    assert note.values == (("deviation", "0.004"),)
-    wrong = judged(as_gpu(deviation=4e-3), without_tf32=parsed(as_gpu(deviation=4e-3)))
-    assert wrong.verdict == "wrong-result"  # that one was never run without TF32
-
-
-def test_random_outputs_are_not_compared() -> None:
-    rows = as_gpu(deviation=0.7)
-    for row in rows:
-        if row["event"] == "repeated":
-            row["outputs"] = [{**each, "deviation": 0.7} for each in row["outputs"]]
-
-    found = judged(rows)
-
-    assert found.verdict == "works"
-    assert [row.right for row in found.checked] == [None, None]
-    [note] = [note for note in found.notes if note.code == "outputs-random"]
-    assert note.values == (("outputs", ", ".join(row.name for row in found.checked)),)
 
 
 @pytest.mark.parametrize(
@@ -243,17 +184,6 @@ def test_a_process_that_did_not_come_to_its_end(end: str, log: str, note: str) -
 
     assert (found.verdict, values_of(found)["end"]) == ("crashed", end)
     assert found.notes[0].code == note
-
-
-def test_a_failure_on_the_gpu() -> None:
-    error = "RuntimeException: CUDA failure 2: out of memory ; GPU=0 ; hostname=box ;"
-    rows = [row for row in as_gpu() if row.get("key") != "cuda"]
-    rows.insert(-1, {"event": "failed", "key": "cuda", "shape": None, "error": error})
-
-    found = judged(rows)
-
-    assert found.verdict == "crashed"
-    assert "cuda-failure-2" in [note.code for note in found.notes]
 
 
 def test_a_recording_cut_anywhere_is_judged() -> None:
@@ -304,40 +234,6 @@ def test_what_onnxruntime_says_of_a_model_that_it_cannot_load(row: dict[str, str
     assert "[ONNXRuntimeError]" not in str(error.values.get("problem"))
 
 
-@pytest.mark.parametrize(
-    ("code", "values", "wanted"),
-    [
-        ("memory", {}, "model-memory"),
-        ("input-type", {"name": "x", "type": "seq(tensor(float))"}, "model-input-type"),
-        ("input-unknown", {"name": "y", "inputs": "x"}, "shape-unknown"),
-        ("shape-unfit", {"name": "x", "shape": "1x2", "declared": "nx3"}, "shape-unfit"),
-        ("shape-large", {"name": "x", "shape": "99999x99999"}, "shape-large"),
-        ("shapes", {"error": "Fail: no", "shapes": {"x": [1, 2]}}, "shapes-unfound"),
-        ("load", {"error": "NotImplemented: [ONNXRuntimeError] : 9 : no"}, "model-unloadable"),
-        ("load", {"error": "std::bad_alloc"}, "model-memory"),
-        ("shapes", {"error": "Failed to allocate memory for requested buffer"}, "model-memory"),
-    ],
-)
-def test_what_else_keeps_a_model_from_being_run(
-    code: str, values: dict[str, Any], wanted: str
-) -> None:
-    found = parsed([{"event": "refused", "code": code, "values": values}])
-    error = refusal(found, "m.onnx")
-
-    assert error is not None
-    assert error.code == wanted
-    assert refusal(parsed([]), "m.onnx") is None
-
-
-def test_a_session_that_says_nothing_and_memory_that_is_full() -> None:
-    rows = [row for row in as_gpu() if row.get("key") != "cuda"]
-    assert judged(rows).verdict == "crashed"
-    failed = {"event": "failed", "key": "cuda", "shape": None, "error": "Failed to allocate memory"}
-    assert "cuda-failure-2" in [note.code for note in judged([*rows[:-1], failed, rows[-1]]).notes]
-    failed["error"] = "RuntimeException: something else"
-    assert judged([*rows[:-1], failed, rows[-1]]).notes[0].code == "shapes-guessed"
-
-
 def test_the_bytes_of_every_type() -> None:
     rows = as_gpu()
     for row in rows:
@@ -353,13 +249,6 @@ def test_the_bytes_of_every_type() -> None:
 
     assert copies is not None
     assert copies.input_bytes == 2 * (1 + 2 + 8 + 8 + 1 + 4)
-
-
-def test_libraries_and_their_versions() -> None:
-    library = {"name": "libcudnn.so.9", "path": "/x/libcudnn.so.9", "version": "9.10.2.21"}
-    [found] = parsed([{"event": "loaded", "libraries": [library]}]).libraries
-
-    assert (found.name, found.path, found.version) == tuple(library.values())
 
 
 def test_names_that_broke_the_profile_are_no_crash() -> None:

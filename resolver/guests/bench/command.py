@@ -136,14 +136,11 @@ def _write_page(  # noqa: PLR0917
     plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
     told = [(texts.summary(row), texts.remedy(row)) for row in plan.findings]
     said = [" – ".join(filter(None, pair)) for pair in told]
-    loaded = measured.report.libraries or verification.libraries  # of what failed they are listed
+    loaded = verification.libraries if verification.verdict == "works" else ()  # else listed before
     more = {
         "page-findings": [Row(text=line) for line in said or [texts.label("page-no-findings")]],
         "page-versions": [Row(*row) for row in _versions(found, measured.report.onnxruntime)],
-        "loaded": [
-            Row(head=row.name, text=f"{row.version or '–'}, {row.path}")
-            for row in (loaded if verification.verdict == "works" else ())
-        ],
+        "loaded": [Row(head=row.name, text=row.path) for row in loaded],
     }
     added = [Section(heading=texts.label(key), rows=tuple(rows)) for key, rows in more.items()]
     machine = machine_section(found, texts)._replace(heading=texts.label("machine"))

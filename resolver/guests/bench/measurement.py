@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from ...utils.json_reader import Events, LenientObject
 from ...utils.record_reader import read_record
-from ...verify.smoke_output import loaded_libraries, without_colours
-from ...verify.verification import HOST, LoadedLibrary
+from ...verify.smoke_output import without_colours
+from ...verify.verification import HOST
 from ...versions import count
 
 CPU = "cpu"
@@ -91,7 +91,6 @@ class Measurement:
     """What it was doing last."""
     release: str | None = None
     """Of onnxruntime."""
-    numpy: str | None = None
     gpu: str | None = None
     """`NVIDIA H200 (9.0)`."""
     processors: int | None = None
@@ -119,7 +118,6 @@ class Measurement:
     broken_names: int = 0
     """Node names that break onnxruntime's own profile, and were read as they stand."""
     failed: tuple[Failed, ...] = ()
-    libraries: tuple[LoadedLibrary, ...] = ()
     log: str = ""
     """Its standard error, without colours."""
 
@@ -162,7 +160,6 @@ def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
         ended="end" in told,
         step=_step(told.last("doing")) if "doing" in told else "start",
         release=versions.text("version"),
-        numpy=versions.text("numpy"),
         gpu=told.last("gpu").text("name"),
         processors=told.last("start").integer("processors"),
         threads=model.integer("threads"),
@@ -188,7 +185,6 @@ def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
             read_record(Failed, row, error=HOST.sub("", row.text("error") or ""))
             for row in told.all("failed")
         ),
-        libraries=loaded_libraries(told),
         log=without_colours(stderr),
     )
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ...plan.reasons import Reason
 from ...verify.records import chosen_json, to_json
-from ...verify.verification import LoadedLibrary, Verification, VerificationVerdict
+from ...verify.verification import Verification, VerificationVerdict
 from .measurement import Shapes, Tensor
 
 Why = Literal["no-kernel", "shape-work", "optimizer", "unknown"]
@@ -106,7 +106,6 @@ class ModelReport:
     first_ms: Mapping[str, float] = field(default_factory=dict)
     second_ms: Mapping[str, float] = field(default_factory=dict)
     """By configuration, with the first shape."""
-    libraries: tuple[LoadedLibrary, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return what `verify MODEL --json` has under `model`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,8 @@ from .refusal import refusal
 MEASURE = Path(__file__).with_name("children") / "measure.py"
 TIME_LIMIT = 600.0
 """Seconds for one process. A model that needs more for a handful of runs is not measured here."""
+
+INTERRUPTED = "interrupt"
 
 
 class MeasuringPlace(NamedTuple):
@@ -73,20 +76,14 @@ def run_model(place: MeasuringPlace, environment: Verification, *, bench: bool) 
     configurations = [Configuration(key=CPU, on_gpu=False)]
     if on_gpu:
         configurations.append(Configuration(key=CUDA, on_gpu=True))
-    measured, finished = _measure(place, "place", configurations, seconds=0)
+    measured, end = _measure(place, configurations)
     if error := refusal(measured, place.shown):
         raise error
-    report = judge_model(measured, file=place.shown, environment=environment, end=_end(finished))
+    judge = partial(judge_model, measured, file=place.shown, environment=environment, end=end)
+    report = judge()
     if report.verdict == "wrong-result" and has_tf32(report.onnxruntime):
         exact = Configuration(key=WITHOUT_TF32, on_gpu=True, options={"use_tf32": "0"})
-        again, _ = _measure(place, "place", [exact], seconds=0)
-        report = judge_model(
-            measured,
-            file=place.shown,
-            environment=environment,
-            end=_end(finished),
-            without_tf32=again,
-        )
+        report = judge(without_tf32=_measure(place, [exact])[0])
     if not bench or (report.verdict == "crashed" and not report.of_environment):
         return Measured(report)
     return _time(place, report, on_gpu=on_gpu)
@@ -94,51 +91,37 @@ def run_model(place: MeasuringPlace, environment: Verification, *, bench: bool) 
 
 def _time(place: MeasuringPlace, report: ModelReport, *, on_gpu: bool) -> Measured:
     """Time the searches, and then what else the release offers to the best of them."""
-    timed = list(searches(report, on_gpu=on_gpu))
+    timed = rows = searches(report, on_gpu=on_gpu)
     found: list[Measurement] = []
-    interrupted = False
     ends: list[str] = []
-    for last in (False, True):
-        rows = timed
-        if last:
-            best = pick(summarize(found, timed))
-            if best is None or not on_gpu:
-                break
-            rows = list(refinements(best, report))
-            timed += [row for row in rows if row not in timed]
-            if len(rows) == 1:
-                break
-        lines: list[str] = []
-        try:
-            later = SECONDS if on_gpu and not last else 0.0
-            measured, finished = _measure(
-                place, "time", rows, seconds=SECONDS, later=later, lines=lines
-            )
-        except KeyboardInterrupt:
-            found.append(parse_measurement("".join(lines)))
-            interrupted = True
-            break
+    interrupted = False
+    for later in (SECONDS, 0.0):
+        measured, end = _measure(place, rows, SECONDS, later if on_gpu else 0.0)
         found.append(measured)
-        if not measured.ended:
-            ends.append(f"{measured.step}: {_end(finished)}")
+        interrupted = end == INTERRUPTED
+        if not (measured.ended or interrupted):
+            ends.append(f"{measured.step}: {end}")
+        best = pick(summarize(found, timed)) if later and on_gpu and not interrupted else None
+        rows = refinements(best, report) if best else ()
+        if len(rows) <= 1:
+            break
+        timed += tuple(row for row in rows if row not in timed)
     bench = summarize(found, timed, interrupted=interrupted, ends=ends)
     return Measured(report, bench, advise(bench, report), interrupted)
 
 
 def _measure(
     place: MeasuringPlace,
-    task: str,
     configurations: Sequence[Configuration],
-    *,
-    seconds: float,
+    seconds: float = 0.0,
     later: float = 0.0,
-    lines: list[str] | None = None,
-) -> tuple[Measurement, Finished]:
-    """Run one process; its lines are in `lines` even where an interrupt ends it.
+) -> tuple[Measurement, str | None]:
+    """Run one process; return what it measured, and how it ended where that was not by itself.
 
-    It measures for `seconds`, and `later` says for how long other processes may, after it.
+    With `seconds` it measures for so long, `later` says for how long others may after it, and an
+    interrupt ends it with what there is. Else it only sees where the nodes run.
     """
-    heard: list[str] = [] if lines is None else lines
+    heard: list[str] = []
     tell = _teller(place, configurations, seconds and seconds + later)
 
     def hear(line: str) -> None:
@@ -147,23 +130,27 @@ def _measure(
 
     request = {
         "model": str(place.model),
-        "task": task,
         "shapes": [dict(each) for each in place.shapes],
-        "batches": list(BATCHES) if task == "time" else [],
+        "batches": list(BATCHES) if seconds else [],
         "configurations": [row.request() for row in configurations],
         "ignored": list(place.ignored),
         "seconds": seconds,
     }
-    finished = run_script(
-        MEASURE,
-        place.target,
-        [json.dumps(request)],
-        runner=place.runner,
-        environ=place.environ,
-        timeout=TIME_LIMIT,
-        hear=hear,
-    )
-    return parse_measurement(finished.stdout, finished.stderr), finished
+    try:
+        finished = run_script(
+            MEASURE,
+            place.target,
+            [json.dumps(request)],
+            runner=place.runner,
+            environ=place.environ,
+            timeout=TIME_LIMIT,
+            hear=hear,
+        )
+    except KeyboardInterrupt:
+        if not seconds:
+            raise
+        return parse_measurement("".join(heard)), INTERRUPTED
+    return parse_measurement(finished.stdout, finished.stderr), _end(finished)
 
 
 def _teller(
@@ -177,19 +164,16 @@ def _teller(
     def tell(line: str) -> None:
         nonlocal shapes
         for row in read_rows(line):
-            if row.text("event") == "shapes":
-                shapes = max(1, len(row.rows("shapes")))
+            shapes = len(row.rows("shapes")) or shapes
             key, shape = row.text("key"), row.integer("shape")
-            measuring = row.text("event") == "doing" and row.text("what") in {"run", "measure"}
-            if not measuring or key is None or shape is None:
+            if row.text("event") != "doing" or key is None or shape is None:
                 continue
-            if not seconds:
-                place.progress("model-run", configuration=key)
-            elif (key, shape) not in said:
-                said.add((key, shape))
-                left = max(0, round(begin + seconds - time.monotonic()))
-                counted = {"shape": shape + 1, "shapes": shapes, "seconds": left}
-                place.progress("model-time", configuration=key, **counted)
+            if (key, shape) in said:
+                continue
+            said.add((key, shape))
+            left = max(0, round(begin + seconds - time.monotonic()))
+            counted = {"shape": shape + 1, "shapes": shapes, "seconds": left} if seconds else {}
+            place.progress("model-time" if seconds else "model-run", configuration=key, **counted)
 
     place.progress("model-start", count=len(configurations))
     return tell

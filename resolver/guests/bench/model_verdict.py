@@ -107,7 +107,6 @@ def judge_model(
         second_ms=_times(measured, "warm"),
         float16=half,
         operators=dict(Counter(event.op for event in _nodes(events)).most_common()),
-        libraries=measured.libraries,
     )
 
 

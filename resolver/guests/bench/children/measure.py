@@ -3,14 +3,14 @@
     TARGET_PYTHON measure.py --scratch FOLDER [--lifeline] REQUEST
 
 Script: run by the target's interpreter (3.8 or newer), with the standard library and the target's
-own onnxruntime and numpy. REQUEST is a JSON object: `model` (a path), `task` (`place` or `time`),
-`shapes` (a list of objects, input name -> sizes; empty: found by trying), `configurations` (see
-`measure_session`), `ignored` (compute capabilities of GPUs), `seconds` (for the measuring) and
+own onnxruntime and numpy. REQUEST is a JSON object: `model` (a path), `shapes` (a list of objects,
+input name -> sizes; empty: found by trying), `configurations` (see `measure_session`), `ignored`
+(compute capabilities of GPUs), `seconds` (for the measuring; 0: see where the nodes run) and
 `batches` (numbers of items to try as well, where the first dimension is free).
 It prints one JSON object a line, one before each step that may kill the process, and each time as
-soon as it is measured: whoever ends it has what there is so far. It decides nothing: `model_run`
-and `bench` do. It makes FOLDER, and with `--lifeline` removes it at its end, which comes at once
-when its standard input is closed: when whoever started it is gone.
+soon as it is measured: whoever ends it has what there is so far. It decides nothing: `bench` does.
+It makes FOLDER, and with `--lifeline` removes it at its end, which comes at once when its standard
+input is closed: when whoever started it is gone.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ if __name__ == "__main__":  # by its path: this program is its package, and none
 
 import argparse
 import json
-import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
@@ -65,7 +63,7 @@ def main(arguments: list[str]) -> None:
     if silence:  # what is measured here is nobody else's business
         silence()
     version = getattr(onnxruntime, "__version__", None)
-    tell("onnxruntime", version=version, numpy=np.__version__)
+    tell("onnxruntime", version=version)
     apart = None
     if gpus:
         common.preload(onnxruntime)
@@ -81,8 +79,6 @@ def main(arguments: list[str]) -> None:
         tell("refused", code=refused.code, values=refused.values)
     except MemoryError:
         tell("refused", code="memory", values={})
-    if gpus:
-        tell("loaded", libraries=[dict(row, version=version_of(row)) for row in libraries.loaded()])
     tell("end")
 
 
@@ -93,21 +89,6 @@ def choose_gpu(request: Request) -> None:
     tell("gpu", name=name, index=index)
     for row in request["configurations"]:
         row["device"] = index
-
-
-def version_of(library: dict[str, str]) -> str | None:
-    """Return the version of a library: its distribution's, else what its full name ends with."""
-    path = Path(library["path"])
-    for found in metadata.distributions():
-        named = (found.metadata["Name"] or "").lower()
-        if named.startswith(("nvidia", "onnxruntime", "torch")):
-            files = (file for file in found.files or [] if file.name == path.name)
-            if any(
-                Path(str(found.locate_file(file))).resolve() == path.resolve() for file in files
-            ):
-                return found.version
-    numbers = re.search(r"\.so\.(\d[\d.]*)$", path.resolve().name)
-    return numbers.group(1) if numbers and "." in numbers.group(1) else None
 
 
 def processors() -> int:
@@ -133,10 +114,7 @@ def work(tools: Any, request: Request) -> None:
     tell("model", inputs=described[0], outputs=described[1], threads=reference.threads)
     found = find_shapes(tools, reference, request)
     tell("shapes", shapes=[shapes for shapes, _ in found], given=bool(request["shapes"]))
-    if request["task"] == "place":
-        timing.place(tools, reference, found, request)
-    else:
-        timing.measure(tools, reference, found, request)
+    timing.measure(tools, reference, found, request)
 
 
 def find_shapes(tools: Any, reference: Any, request: Request) -> Found:

@@ -56,6 +56,7 @@ class Session:
         self.binding = bool(configuration.get("binding"))
         self.graph = bool(configuration.get("graph"))
         self.bound: dict[int, Any] = {}
+        self.free_before = free_memory(self.device) if profile and self.on_gpu else None
         settings = tools.onnxruntime.SessionOptions()
         settings.log_severity_level = QUIET
         if profile:

@@ -1,4 +1,4 @@
-"""The two tasks: where a model's nodes run, and how long it takes.
+"""Run every configuration with every shape: what comes out, how long it takes, where nodes run.
 
 Part of the script `measure`: run by the target's interpreter (3.8 or newer), with the standard
 library. Times are of whole runs, in milliseconds.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import Any, List, Tuple
+from functools import partial
+from typing import Any, Callable, List, Tuple
 
 from ....verify.children import common
 from . import measure_session
@@ -29,46 +30,87 @@ Found = List[Tuple[Any, Any]]
 tell = common.tell
 
 
-def place(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -> None:
-    """Tell where each node runs, and how far the outputs are from those of the CPU."""
+def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -> None:
+    """Time all configurations side by side; without `seconds` see where the nodes of each run."""
     expected = [reference.session.run(reference.outputs, feed) for _, feed in found]
+    if request["seconds"]:
+        together(tools, found, expected, request["configurations"], request["seconds"])
+        return
     again = reference.session.run(reference.outputs, found[0][1])
-    rows = rows_of(tools, reference, again, expected[0])
-    tell("repeated", outputs=rows)
-    for configuration in request["configurations"]:
-        key = configuration["key"]
-        tell("doing", what="session", key=key)
-        try:
-            place_one(tools, configuration, found, expected)
-        except Exception as error:  # noqa: BLE001 - an answer like every other
-            tell("failed", key=key, shape=None, error=common.short(error))
+    tell("repeated", outputs=rows_of(tools, reference, again, expected[0]))  # the random differ
+    for row in request["configurations"]:
+        for session in together(tools, found, expected, [row], 0):
+            tried(session.key, None, partial(tell_placement, session, found[0][1]))
 
 
-def place_one(
-    tools: Any, configuration: dict[str, Any], found: Found, expected: list[list[Any]]
-) -> None:
-    """Do it with one configuration."""
-    key, on_gpu = configuration["key"], configuration["provider"] == "cuda"
-    device = configuration.get("device", 0)
-    before = measure_session.free_memory(device) if on_gpu else None
-    tools.log(placement=on_gpu)
-    session = measure_session.Session(tools, configuration, profile=True)
+def together(
+    tools: Any, found: Found, expected: list[Any], rows: list[dict[str, Any]], seconds: float
+) -> list[Any]:
+    """Run configurations with every shape, for `seconds` or only as often as it takes to be warm.
+
+    Return the sessions that came to the end of it.
+    """
+    ends = time.monotonic() + seconds
+    running: list[Any] = []
+    for row in rows:
+        tried(row["key"], None, partial(create, tools, row, running, profile=not seconds))
+    for number, (_, feed) in enumerate(found):
+        running = [
+            session
+            for session in running
+            if tried(session.key, number, partial(begin, tools, session, number, feed, expected))
+        ]
+        left = len(found) - number + (1 if len(found) > 1 else 0)
+        if seconds:
+            share = max(0.0, ends - time.monotonic()) / left
+            steadily(running, number, feed, time.monotonic() + share)
+    if seconds and len(found) > 1:
+        changing(running, found, ends)
+    return running
+
+
+def tried(key: str, shape: int | None, step: Callable[[], None]) -> bool:
+    """Do `step`, and tell where it fails; return whether it did not."""
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001 - an answer like every other
+        tell("failed", key=key, shape=shape, error=common.short(error))
+        return False
+    return True
+
+
+def create(tools: Any, row: dict[str, Any], running: list[Any], *, profile: bool) -> None:
+    """Make a session for a configuration, and add it to those that are `running`."""
+    tell("doing", what="session", key=row["key"])
+    tools.log(placement=profile and row["provider"] == "cuda")
+    session = measure_session.Session(tools, row, profile=profile)
     tools.log(placement=False)
     providers = session.session.get_providers()
-    tell("session", key=key, create_ms=session.create_ms, providers=providers)
-    for number, (_, feed) in reversed(list(enumerate(found))):  # the first shape is profiled last
-        tell("doing", what="run", key=key, shape=number)
-        first = session.run(number, feed)
-        tell("times", key=key, shape=number, kind="first", ms=[first])
-        results = session.results(number, feed)
-        rows = rows_of(tools, session, results, expected[number])
-        tell("outputs", key=key, shape=number, outputs=rows)
-    tell("times", key=key, shape=0, kind="warm", ms=[session.run(0, found[0][1])])
-    after = measure_session.free_memory(device) if on_gpu else None
-    if before is not None and after is not None:
-        tell("memory", key=key, bytes=max(0, before - after))
+    tell("session", key=session.key, create_ms=session.create_ms, providers=providers)
+    running.append(session)
+
+
+def begin(tools: Any, session: Any, number: int, feed: Any, expected: list[list[Any]]) -> None:
+    """Run a shape for the first time, and until it is warm; compare what comes out."""
+    tell("doing", what="run", key=session.key, shape=number)
+    first = session.run(number, feed, expected[number])
+    tell("times", key=session.key, shape=number, kind="first", ms=[first])
+    warm = [session.run(number, feed, expected[number]) for _ in range(WARM_RUNS)]
+    tell("times", key=session.key, shape=number, kind="warm", ms=warm)
+    if session.on_gpu:
+        rows = rows_of(tools, session, session.results(number, feed), expected[number])
+        tell("outputs", key=session.key, shape=number, outputs=rows)
+
+
+def tell_placement(session: Any, feed: Any) -> None:
+    """Run the first shape once more; tell the memory of it all, and where its nodes ran."""
+    session.run(0, feed)
+    if session.free_before is not None:
+        after = measure_session.free_memory(session.device)
+        if after is not None:
+            tell("memory", key=session.key, bytes=max(0, session.free_before - after))
     events, broken = session.placement()
-    tell("profile", key=key, events=events, broken=broken)
+    tell("profile", key=session.key, events=events, broken=broken)
 
 
 def rows_of(
@@ -79,51 +121,6 @@ def rows_of(
         dict(measure_session.compare(tools.np, one, two), name=name)
         for name, one, two in zip(session.outputs, results, expected)
     ]
-
-
-def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -> None:
-    """Time every configuration with every shape: the first run, warming up, and then steadily."""
-    expected = [reference.session.run(reference.outputs, feed) for _, feed in found]
-    ends = time.monotonic() + request["seconds"]
-    running = create(tools, request["configurations"])
-    for number, (_, feed) in enumerate(found):
-        for session in list(running):
-            key = session.key
-            tell("doing", what="run", key=key, shape=number)
-            try:
-                first = session.run(number, feed, expected[number])
-                tell("times", key=key, shape=number, kind="first", ms=[first])
-                warm = [session.run(number, feed, expected[number]) for _ in range(WARM_RUNS)]
-                tell("times", key=key, shape=number, kind="warm", ms=warm)
-                if session.key != "cpu":
-                    results = session.results(number, feed)
-                    rows = rows_of(tools, session, results, expected[number])
-                    tell("outputs", key=key, shape=number, outputs=rows)
-            except Exception as error:  # noqa: BLE001 - an answer like every other
-                tell("failed", key=key, shape=number, error=common.short(error))
-                running.remove(session)
-        left = len(found) - number + (1 if len(found) > 1 else 0)
-        share = max(0.0, ends - time.monotonic()) / left
-        steadily(running, number, feed, time.monotonic() + share)
-    if len(found) > 1:
-        changing(running, found, ends)
-
-
-def create(tools: Any, configurations: list[dict[str, Any]]) -> list[Any]:
-    """Return a session for each configuration that can have one."""
-    running = []
-    for configuration in configurations:
-        key = configuration["key"]
-        tell("doing", what="session", key=key)
-        try:
-            session = measure_session.Session(tools, configuration)
-        except Exception as error:  # noqa: BLE001 - an answer like every other
-            tell("failed", key=key, shape=None, error=common.short(error))
-            continue
-        providers = session.session.get_providers()
-        tell("session", key=key, create_ms=session.create_ms, providers=providers)
-        running.append(session)
-    return running
 
 
 def steadily(running: list[Any], number: int, feed: Any, ends: float) -> None:
