@@ -64,6 +64,8 @@ class InferenceSession:
     """What was used of each provider that it got, besides the CPU's."""
     available: tuple[str, ...] = ()
     """What the build has."""
+    looked: bool = False
+    """The code that made it had asked which providers the build has."""
     model: str | None = None
     """The path; None where it was given as bytes."""
     size: int | None = None

@@ -164,7 +164,7 @@ def test_every_command_works_on_the_environment_that_was_seen(
     ]
     asked, silent = document["sessions"]
     assert asked["advice"][0]["text"].startswith(f"`ortgpu-fix {given}` says")
-    assert f"`ortgpu-fix {given} --apply` first" in silent["advice"][0]["text"]
+    assert f"First: `ortgpu-fix {given} --apply`" in silent["advice"][0]["text"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")

@@ -267,11 +267,15 @@ def test_half_a_line_and_what_is_no_event_are_left_out() -> None:
 TABLE = {
     "application": [
         {"name": "rembg", "since": "2.0.0", "read": "2.0.57", "asks": "by-itself"}
-        | {"knob": "argument", "how": "new_session(providers=…)"},
-        {"name": "rembg", "since": "1.0", "read": "1.9", "asks": "never", "knob": "none"},
-        {"name": "magika", "since": "0.5", "read": "1.0", "asks": "never", "knob": "none"},
+        | {"knob": "argument", "how": "new_session(providers=…)", "file": "rembg/bg.py"},
+        {"name": "rembg", "since": "1.0", "read": "1.9", "asks": "never", "knob": "none"}
+        | {"file": "rembg/bg.py"},
+        {"name": "magika", "since": "0.5", "read": "1.0", "asks": "never", "knob": "none"}
+        | {"file": "magika/magika.py"},
     ]
 }
+NO_CUDA = ("AzureExecutionProvider", CPU)
+"""What the CPU-only package has."""
 
 
 @pytest.mark.parametrize(
@@ -293,6 +297,16 @@ def test_the_knob_of_a_release(
     assert (knob.kind, knob.checked) == (kind, checked) if knob else kind is None
 
 
+def test_another_distribution_with_the_same_file_has_the_same_knob() -> None:
+    file = "/env/lib/python3.11/site-packages/rembg/bg.py"
+
+    for path in (file, file.replace("/", "\\")):
+        knob = find_knob(TABLE, "rembg-gpu", "2.0.5", path)
+        assert knob is not None
+        assert (knob.application, knob.how) == ("rembg-gpu", "new_session(providers=…)")
+    assert find_knob(TABLE, "rembg-gpu", "2.0.5", "/env/site-packages/rembg/other.py") is None
+
+
 def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
     made = [Maker(name, version, FRAME) for name, version in makers]
     about = MadeBy(made[0], tuple(made[1:])) if made else MadeBy(None)
@@ -303,14 +317,44 @@ def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
 @pytest.mark.parametrize(
     ("found", "makers", "codes"),
     [
-        (session(), [("rembg", "2.0.5")], ["session-by-itself"]),
-        (session(), [("rembg", "1.0")], ["session-knob-none", "session-way-out"]),
-        (session(), [("", ""), ("rembg", "2.0.5")], ["session-by-itself"]),
+        # It named nothing: the application's knob, else our variable; in one's own code the line.
+        (session(), [("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(), [("rembg", "1.0")], ["session-way-out"]),
+        (session(), [("flashrank", "0.2")], ["session-way-out"]),
+        (session(), [("", ""), ("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(), [("", ""), ("magika", "0.6")], ["session-providers"]),
         (session(), [], ["session-providers"]),
         (
-            replace(session(), available=(CPU,)),
+            replace(session(), available=NO_CUDA),
             [("magika", "0.6")],
-            ["session-build-without", "session-knob-none", "session-way-out"],
+            ["session-build-without", "session-way-out"],
+        ),
+        # It named the CPU: our variable cannot help.
+        (session(CPU), [("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(CPU), [("magika", "0.6")], ["session-line"]),
+        (session(CPU), [("", "")], ["session-providers"]),
+        (
+            replace(session(CPU), available=NO_CUDA),
+            [("magika", "0.6")],
+            ["session-build-without", "session-line"],
+        ),
+        # It named what onnxruntime has: another onnxruntime is enough.
+        (
+            replace(session(*NO_CUDA), available=NO_CUDA),
+            [("open-image-models", "0.5")],
+            ["session-everything"],
+        ),
+        (replace(session(CPU), available=NO_CUDA), [("rembg", "2.0.5")], ["session-by-itself"]),
+        (
+            replace(session(CPU), available=NO_CUDA, looked=True),
+            [("others", "1.0")],
+            ["session-looked"],
+        ),
+        (replace(session(CPU), looked=True), [("others", "1.0")], ["session-line"]),
+        (
+            replace(session(CPU), available=(CPU,)),  # a package with the CPU provider alone
+            [("others", "1.0")],
+            ["session-build-without", "session-line"],
         ),
         (session(CUDA), [("rembg", "2.0.5")], ["session-mend"]),
         (
@@ -338,8 +382,8 @@ def test_every_knob_of_the_table_has_words() -> None:
     for row in load_table("applications")["application"]:
         knob = find_knob(load_table("applications"), row["name"], row["since"])
         assert knob is not None
-        [advice, *_] = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
-        assert row["name"] in texts.advice(advice, command=PROGRAM)
+        advice = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
+        assert [row["name"] in texts.advice(each, command=PROGRAM) for each in advice] == [True]
 
 
 def report_of(*sessions: InferenceSession) -> ProgramReport:

@@ -106,6 +106,38 @@ def test_no_provider_named_differs_from_the_cpu_named(watched: Run) -> None:
     assert [each.size for each in seen.sessions] == [5, 5, None]
 
 
+@pytest.mark.parametrize(
+    ("library", "program", "looked"),
+    [
+        ("provs = ort.get_available_providers()", "", True),
+        ("provs = [ort.get_device()]", "", True),
+        ("provs = ['CPUExecutionProvider']", "print(ort.get_available_providers())", False),
+        ("provs = None", "print(ort.get_device())", False),
+    ],
+)
+def test_who_asked_what_the_build_has_before_it_made_a_session(
+    watched: Run, packages: Path, library: str, program: str, *, looked: bool
+) -> None:
+    (packages / "model.py").write_text(
+        f"import onnxruntime as ort\n{library}\n"
+        "def load(): return ort.InferenceSession('m', providers=provs)\n"
+    )
+    _, seen = watched(f"import onnxruntime as ort\n{program}\nimport model\nmodel.load()\n")
+
+    assert [each.looked for each in seen.sessions] == [looked]
+
+
+def test_a_program_that_asked_and_made_the_session_itself_has_looked(watched: Run) -> None:
+    _, seen = watched("""
+        from onnxruntime import InferenceSession, get_available_providers
+        InferenceSession("m", providers=["CPUExecutionProvider"])
+        get_available_providers()
+        InferenceSession("m", providers=["CPUExecutionProvider"])
+    """)
+
+    assert [each.looked for each in seen.sessions] == [False, True]
+
+
 def test_providers_that_are_no_list_are_asked_for_too(watched: Run) -> None:
     _, seen = watched("""
         from collections import deque
