@@ -71,8 +71,21 @@ def knobs_of(table: Mapping[str, Any], group: SessionGroup) -> tuple[Knob, ...]:
     return tuple(knob for knob in found if knob is not None)
 
 
-def advice_of(group: SessionGroup, knobs: Iterable[Knob]) -> tuple[Reason, ...]:
-    """Return what to do about sessions, as codes of the table `advice`."""
+class Packed(NamedTuple):
+    """An archive, as shiv makes it, that has its packages within: no environment has them."""
+
+    archive: str
+    python: str
+    """The version of its Python: `3.11`."""
+
+
+def advice_of(
+    group: SessionGroup, knobs: Iterable[Knob], packed: Packed | None = None
+) -> tuple[Reason, ...]:
+    """Return what to do about sessions, as codes of the table `advice`.
+
+    `packed`: the archive that has their onnxruntime.
+    """
     knobs = tuple(knobs)
     if group.verdict == "got-but-slow-options":
         return (reason("session-conv-search"),)
@@ -81,17 +94,24 @@ def advice_of(group: SessionGroup, knobs: Iterable[Knob]) -> tuple[Reason, ...]:
     if group.verdict == "asked-not-got":
         mistaken = "Unknown Provider Type" in "".join(group.first.errors)
         listed = (reason("session-providers"),) if mistaken else ()
-        return (*listed, reason("session-mend"))
+        fix = _packed(packed) if packed else reason("session-mend")
+        return (*listed, fix)
     if group.verdict == "asked-tensorrt-got-cuda":
         return (reason("session-tensorrt"),)
     if group.verdict == "got":
         return ()
     if group.first.library != "onnxruntime":
         return (reason("session-device"),)
-    return tuple(_ways_to_ask(group, knobs))
+    return tuple(_ways_to_ask(group, knobs, packed))
 
 
-def _ways_to_ask(group: SessionGroup, knobs: Sequence[Knob]) -> Iterator[Reason]:
+def _packed(packed: Packed) -> Reason:
+    return reason("session-packed", archive=packed.archive, python=packed.python)
+
+
+def _ways_to_ask(
+    group: SessionGroup, knobs: Sequence[Knob], packed: Packed | None
+) -> Iterator[Reason]:
     """Say how a session gets the GPU that did not ask for it.
 
     One that named no provider gets CUDA by our own variable, too. One that named others has what
@@ -100,7 +120,9 @@ def _ways_to_ask(group: SessionGroup, knobs: Sequence[Knob]) -> Iterator[Reason]
     """
     session, maker = group.first, group.made.maker
     names = asked_names(session)
-    if CUDA not in session.available:
+    if packed and CUDA not in session.available:
+        yield _packed(packed)
+    elif CUDA not in session.available:
         by_itself = [knob.application for knob in knobs if knob.by_itself]
         if by_itself:
             yield reason("session-by-itself", application=by_itself[0])
@@ -120,6 +142,7 @@ def _ways_to_ask(group: SessionGroup, knobs: Sequence[Knob]) -> Iterator[Reason]
     if maker is None or not maker.name:
         yield reason("session-providers")
     elif names:
-        yield reason("session-line", application=maker.name)
+        read = any(knob.application == maker.name for knob in knobs)
+        yield reason("session-line" if read else "session-line-unread", application=maker.name)
     else:
         yield reason("session-way-out", application=maker.name)

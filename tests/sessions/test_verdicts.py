@@ -21,16 +21,18 @@ from ortgpu_fix.report.sessions import (
     program_sections,
     session_line,
 )
-from ortgpu_fix.sessions.advice import advice_of, find_knob, knobs_of
+from ortgpu_fix.sessions.advice import Packed, advice_of, find_knob, knobs_of
 from ortgpu_fix.sessions.events import (
     Asked,
     Frame,
     ImportedLibrary,
     InferenceSession,
+    MissingLibrary,
     ProgramSeen,
     PythonProcess,
     Runs,
     TorchState,
+    Unobserved,
     parse_events,
 )
 from ortgpu_fix.sessions.verdicts import (
@@ -216,6 +218,11 @@ def test_copies_are_read_from_onnxruntimes_words() -> None:
     assert group.copies == 5
 
 
+UNOBSERVED = (
+    Unobserved(("python3", "-I", "app.py"), "-I"),
+    Unobserved(("/tox/bin/python", "app.py"), ""),
+)
+MISSING = MissingLibrary(7, "onnxruntime", "/usr/bin/python3")
 PROCESS = PythonProcess(7, 1, "3.11.7", "app.py")
 LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/python", (CPU,))
 
@@ -225,6 +232,21 @@ LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/py
     [
         (ProgramSeen(), "no-python"),
         (ProgramSeen(processes=(PROCESS,)), "no-library"),
+        (ProgramSeen(unobserved=UNOBSERVED), "not-observed"),
+        (ProgramSeen(processes=(PROCESS,), unobserved=UNOBSERVED), "not-observed"),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,), unobserved=UNOBSERVED),
+            "not-observed",
+        ),
+        (
+            ProgramSeen(processes=(PROCESS,), missing=(MISSING,), unobserved=UNOBSERVED),
+            "not-installed",
+        ),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,), missing=(MISSING,)),
+            "no-session",
+        ),
+        (ProgramSeen(sessions=(session(),), unobserved=UNOBSERVED), "never-asked"),
         (ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,)), "no-session"),
         (
             ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(error="ImportError"),)),
@@ -350,11 +372,11 @@ def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
             [("others", "1.0")],
             ["session-looked"],
         ),
-        (replace(session(CPU), looked=True), [("others", "1.0")], ["session-line"]),
+        (replace(session(CPU), looked=True), [("others", "1.0")], ["session-line-unread"]),
         (
             replace(session(CPU), available=(CPU,)),  # a package with the CPU provider alone
             [("others", "1.0")],
-            ["session-build-without", "session-line"],
+            ["session-build-without", "session-line-unread"],
         ),
         (session(CUDA), [("rembg", "2.0.5")], ["session-mend"]),
         (
@@ -375,6 +397,31 @@ def test_the_advice(
     group = group_of(found, *makers)
 
     assert [each.code for each in advice_of(group, knobs_of(TABLE, group))] == codes
+
+
+@pytest.mark.parametrize(
+    ("found", "codes"),
+    [
+        (session(CUDA), ["session-packed"]),
+        (
+            replace(session(CPU), available=NO_CUDA),
+            ["session-packed", "session-knob-argument"],
+        ),
+        (session(CPU), ["session-knob-argument"]),
+    ],
+)
+def test_what_is_packed_in_an_archive_is_mended_by_no_environment(
+    found: InferenceSession, codes: list[str]
+) -> None:
+    group = group_of(found, ("rembg", "2.0.5"))
+    advice = advice_of(group, knobs_of(TABLE, group), Packed("/srv/app.pyz", "3.11"))
+
+    assert [each.code for each in advice] == codes
+    said = load_texts("en").advice(advice[0], command=PROGRAM)
+    assert codes[0] != "session-packed" or (
+        "/srv/app.pyz has its own onnxruntime" in said
+        and "`ortgpu-fix lock --python 3.11 -d gpu-wheels -o gpu.txt`" in said
+    )
 
 
 def test_every_knob_of_the_table_has_words() -> None:
@@ -403,7 +450,6 @@ def report_of(*sessions: InferenceSession) -> ProgramReport:
             Advised(group=each, knobs=knobs_of(TABLE, each), advice=advice_of(each, ()))
             for each in groups
         ),
-        ignoring="-I",
         diagnose="ortgpu-fix --python /bin/python",
     )
 
@@ -458,10 +504,13 @@ def test_shapes_that_nobody_saw_are_not_known() -> None:
 def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
     texts = load_texts(language)  # type: ignore[arg-type]
     report = report_of()
+    report = replace(report, seen=replace(report.seen, unobserved=UNOBSERVED))
 
-    assert "-I" in plain(program_sections(report, texts))
-    documents.check(program_json(replace(report, ignoring=""), texts), "run")
-    assert plain(program_sections(replace(report, ignoring="", verdict="no-library"), texts))
+    documents.check(program_json(report, texts), "run")
+    said = plain(program_sections(report, texts))
+    assert "python3 -I app.py" in said
+    assert "/tox/bin/python app.py" in said
+    assert plain(program_sections(replace(report, verdict="no-library"), texts))
 
 
 @pytest.mark.parametrize(
