@@ -18,6 +18,7 @@ PACKAGE = {
         from onnxruntime.capi.onnxruntime_inference_collection import InferenceSession
         __version__ = "1.26.0"
         get_available_providers = C.get_available_providers
+        def get_device(): return "CPU"
         SessionOptions = C.SessionOptions
     """,
     "onnxruntime/capi/__init__.py": "",

@@ -88,7 +88,7 @@ def test_where_the_place_is_gone_then_the_report_is_text_and_the_exit_code_the_p
     done = run(tmp_path, "--json", "-o", "out/x", program=program)
 
     assert (done.returncode, done.stdout) == (3, "")
-    assert "No Python of this program imported onnxruntime" in done.stderr
+    assert "No observed Python of this program imported onnxruntime" in done.stderr
     assert done.stderr.endswith(
         "error: `out/x` cannot be written: No such file or directory\n\nhint: Name another place\n"
     )
@@ -112,7 +112,7 @@ def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: i
     done = run(tmp_path, program=program)
 
     assert done.returncode == code
-    assert "No Python of this program imported onnxruntime" in done.stderr
+    assert "No observed Python of this program imported onnxruntime" in done.stderr
 
 
 def test_what_is_not_whole_is_told_with_the_command_that_looks_at_it(packages: Path) -> None:
@@ -164,7 +164,7 @@ def test_every_command_works_on_the_environment_that_was_seen(
     ]
     asked, silent = document["sessions"]
     assert asked["advice"][0]["text"].startswith(f"`ortgpu-fix {given}` says")
-    assert f"`ortgpu-fix {given} --apply` first" in silent["advice"][0]["text"]
+    assert f"First: `ortgpu-fix {given} --apply`" in silent["advice"][0]["text"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")

@@ -9,16 +9,18 @@ import documents
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.run.advice import advice_of, find_knob, knobs_of
+from ortgpu_fix.guests.run.advice import Packed, advice_of, find_knob, knobs_of
 from ortgpu_fix.guests.run.events import (
     Asked,
     Frame,
     ImportedLibrary,
     InferenceSession,
+    MissingLibrary,
     ProgramSeen,
     PythonProcess,
     Runs,
     TorchState,
+    Unobserved,
     parse_events,
 )
 from ortgpu_fix.guests.run.report import (
@@ -216,6 +218,11 @@ def test_copies_are_read_from_onnxruntimes_words() -> None:
     assert group.copies == 5
 
 
+UNOBSERVED = (
+    Unobserved(("python3", "-I", "app.py"), "-I"),
+    Unobserved(("/tox/bin/python", "app.py"), ""),
+)
+MISSING = MissingLibrary(7, "onnxruntime", "/usr/bin/python3")
 PROCESS = PythonProcess(7, 1, "3.11.7", "app.py")
 LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/python", (CPU,))
 
@@ -225,6 +232,21 @@ LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/py
     [
         (ProgramSeen(), "no-python"),
         (ProgramSeen(processes=(PROCESS,)), "no-library"),
+        (ProgramSeen(unobserved=UNOBSERVED), "not-observed"),
+        (ProgramSeen(processes=(PROCESS,), unobserved=UNOBSERVED), "not-observed"),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,), unobserved=UNOBSERVED),
+            "not-observed",
+        ),
+        (
+            ProgramSeen(processes=(PROCESS,), missing=(MISSING,), unobserved=UNOBSERVED),
+            "not-installed",
+        ),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,), missing=(MISSING,)),
+            "no-session",
+        ),
+        (ProgramSeen(sessions=(session(),), unobserved=UNOBSERVED), "never-asked"),
         (ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,)), "no-session"),
         (
             ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(error="ImportError"),)),
@@ -267,11 +289,15 @@ def test_half_a_line_and_what_is_no_event_are_left_out() -> None:
 TABLE = {
     "application": [
         {"name": "rembg", "since": "2.0.0", "read": "2.0.57", "asks": "by-itself"}
-        | {"knob": "argument", "how": "new_session(providers=…)"},
-        {"name": "rembg", "since": "1.0", "read": "1.9", "asks": "never", "knob": "none"},
-        {"name": "magika", "since": "0.5", "read": "1.0", "asks": "never", "knob": "none"},
+        | {"knob": "argument", "how": "new_session(providers=…)", "file": "rembg/bg.py"},
+        {"name": "rembg", "since": "1.0", "read": "1.9", "asks": "never", "knob": "none"}
+        | {"file": "rembg/bg.py"},
+        {"name": "magika", "since": "0.5", "read": "1.0", "asks": "never", "knob": "none"}
+        | {"file": "magika/magika.py"},
     ]
 }
+NO_CUDA = ("AzureExecutionProvider", CPU)
+"""What the CPU-only package has."""
 
 
 @pytest.mark.parametrize(
@@ -293,6 +319,16 @@ def test_the_knob_of_a_release(
     assert (knob.kind, knob.checked) == (kind, checked) if knob else kind is None
 
 
+def test_another_distribution_with_the_same_file_has_the_same_knob() -> None:
+    file = "/env/lib/python3.11/site-packages/rembg/bg.py"
+
+    for path in (file, file.replace("/", "\\")):
+        knob = find_knob(TABLE, "rembg-gpu", "2.0.5", path)
+        assert knob is not None
+        assert (knob.application, knob.how) == ("rembg-gpu", "new_session(providers=…)")
+    assert find_knob(TABLE, "rembg-gpu", "2.0.5", "/env/site-packages/rembg/other.py") is None
+
+
 def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
     made = [Maker(name, version, FRAME) for name, version in makers]
     about = MadeBy(made[0], tuple(made[1:])) if made else MadeBy(None)
@@ -303,14 +339,44 @@ def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
 @pytest.mark.parametrize(
     ("found", "makers", "codes"),
     [
-        (session(), [("rembg", "2.0.5")], ["session-by-itself"]),
-        (session(), [("rembg", "1.0")], ["session-knob-none", "session-way-out"]),
-        (session(), [("", ""), ("rembg", "2.0.5")], ["session-by-itself"]),
+        # It named nothing: the application's knob, else our variable; in one's own code the line.
+        (session(), [("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(), [("rembg", "1.0")], ["session-way-out"]),
+        (session(), [("flashrank", "0.2")], ["session-way-out"]),
+        (session(), [("", ""), ("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(), [("", ""), ("magika", "0.6")], ["session-providers"]),
         (session(), [], ["session-providers"]),
         (
-            replace(session(), available=(CPU,)),
+            replace(session(), available=NO_CUDA),
             [("magika", "0.6")],
-            ["session-build-without", "session-knob-none", "session-way-out"],
+            ["session-build-without", "session-way-out"],
+        ),
+        # It named the CPU: our variable cannot help.
+        (session(CPU), [("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(CPU), [("magika", "0.6")], ["session-line"]),
+        (session(CPU), [("", "")], ["session-providers"]),
+        (
+            replace(session(CPU), available=NO_CUDA),
+            [("magika", "0.6")],
+            ["session-build-without", "session-line"],
+        ),
+        # It named what onnxruntime has: another onnxruntime is enough.
+        (
+            replace(session(*NO_CUDA), available=NO_CUDA),
+            [("open-image-models", "0.5")],
+            ["session-everything"],
+        ),
+        (replace(session(CPU), available=NO_CUDA), [("rembg", "2.0.5")], ["session-by-itself"]),
+        (
+            replace(session(CPU), available=NO_CUDA, looked=True),
+            [("others", "1.0")],
+            ["session-looked"],
+        ),
+        (replace(session(CPU), looked=True), [("others", "1.0")], ["session-line-unread"]),
+        (
+            replace(session(CPU), available=(CPU,)),  # a package with the CPU provider alone
+            [("others", "1.0")],
+            ["session-build-without", "session-line-unread"],
         ),
         (session(CUDA), [("rembg", "2.0.5")], ["session-mend"]),
         (
@@ -333,13 +399,38 @@ def test_the_advice(
     assert [each.code for each in advice_of(group, knobs_of(TABLE, group))] == codes
 
 
+@pytest.mark.parametrize(
+    ("found", "codes"),
+    [
+        (session(CUDA), ["session-packed"]),
+        (
+            replace(session(CPU), available=NO_CUDA),
+            ["session-packed", "session-knob-argument"],
+        ),
+        (session(CPU), ["session-knob-argument"]),
+    ],
+)
+def test_what_is_packed_in_an_archive_is_mended_by_no_environment(
+    found: InferenceSession, codes: list[str]
+) -> None:
+    group = group_of(found, ("rembg", "2.0.5"))
+    advice = advice_of(group, knobs_of(TABLE, group), Packed("/srv/app.pyz", "3.11"))
+
+    assert [each.code for each in advice] == codes
+    said = load_texts("en").advice(advice[0], command=PROGRAM)
+    assert codes[0] != "session-packed" or (
+        "/srv/app.pyz has its own onnxruntime" in said
+        and "`ortgpu-fix lock --python 3.11 -d gpu-wheels -o gpu.txt`" in said
+    )
+
+
 def test_every_knob_of_the_table_has_words() -> None:
     texts = load_texts("en")
     for row in load_table("applications")["application"]:
         knob = find_knob(load_table("applications"), row["name"], row["since"])
         assert knob is not None
-        [advice, *_] = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
-        assert row["name"] in texts.advice(advice, command=PROGRAM)
+        advice = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
+        assert [row["name"] in texts.advice(each, command=PROGRAM) for each in advice] == [True]
 
 
 def report_of(*sessions: InferenceSession) -> ProgramReport:
@@ -359,7 +450,6 @@ def report_of(*sessions: InferenceSession) -> ProgramReport:
             Advised(group=each, knobs=knobs_of(TABLE, each), advice=advice_of(each, ()))
             for each in groups
         ),
-        ignoring="-I",
         diagnose="ortgpu-fix --python /bin/python",
     )
 
@@ -414,10 +504,13 @@ def test_shapes_that_nobody_saw_are_not_known() -> None:
 def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
     texts = load_texts(language)  # type: ignore[arg-type]
     report = report_of()
+    report = replace(report, seen=replace(report.seen, unobserved=UNOBSERVED))
 
-    assert "-I" in plain(program_sections(report, texts))
-    documents.check(program_json(replace(report, ignoring=""), texts), "run")
-    assert plain(program_sections(replace(report, ignoring="", verdict="no-library"), texts))
+    documents.check(program_json(report, texts), "run")
+    said = plain(program_sections(report, texts))
+    assert "python3 -I app.py" in said
+    assert "/tox/bin/python app.py" in said
+    assert plain(program_sections(replace(report, verdict="no-library"), texts))
 
 
 @pytest.mark.parametrize(

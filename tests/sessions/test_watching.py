@@ -106,6 +106,38 @@ def test_no_provider_named_differs_from_the_cpu_named(watched: Run) -> None:
     assert [each.size for each in seen.sessions] == [5, 5, None]
 
 
+@pytest.mark.parametrize(
+    ("library", "program", "looked"),
+    [
+        ("provs = ort.get_available_providers()", "", True),
+        ("provs = [ort.get_device()]", "", True),
+        ("provs = ['CPUExecutionProvider']", "print(ort.get_available_providers())", False),
+        ("provs = None", "print(ort.get_device())", False),
+    ],
+)
+def test_who_asked_what_the_build_has_before_it_made_a_session(
+    watched: Run, packages: Path, library: str, program: str, *, looked: bool
+) -> None:
+    (packages / "model.py").write_text(
+        f"import onnxruntime as ort\n{library}\n"
+        "def load(): return ort.InferenceSession('m', providers=provs)\n"
+    )
+    _, seen = watched(f"import onnxruntime as ort\n{program}\nimport model\nmodel.load()\n")
+
+    assert [each.looked for each in seen.sessions] == [looked]
+
+
+def test_a_program_that_asked_and_made_the_session_itself_has_looked(watched: Run) -> None:
+    _, seen = watched("""
+        from onnxruntime import InferenceSession, get_available_providers
+        InferenceSession("m", providers=["CPUExecutionProvider"])
+        get_available_providers()
+        InferenceSession("m", providers=["CPUExecutionProvider"])
+    """)
+
+    assert [each.looked for each in seen.sessions] == [False, True]
+
+
 def test_providers_that_are_no_list_are_asked_for_too(watched: Run) -> None:
     _, seen = watched("""
         from collections import deque
@@ -633,6 +665,105 @@ def test_who_only_asks_whether_it_is_there_has_not_imported_it(
     assert seen.libraries == ()
 
 
+def test_a_python_that_has_none_is_named(watched: Run, packages: Path) -> None:
+    for name in ("__init__.py", "capi/__init__.py"):
+        (packages / "onnxruntime" / name).unlink()
+    (packages / "onnxruntime").rename(packages / "else")
+    status, seen = watched("""
+        try:
+            import onnxruntime
+        except ModuleNotFoundError as error:
+            raise SystemExit(str(error))
+    """)
+
+    assert status == 1
+    assert [(each.name, each.executable) for each in seen.missing] == [
+        ("onnxruntime", sys.executable)
+    ]
+    assert seen.libraries == ()
+
+
+@pytest.mark.parametrize(
+    ("starting", "unobserved"),
+    [
+        ("subprocess.run([python, 'x.py'], env={})", [(("python", "x.py"), "")]),
+        ("subprocess.run([python, '-Im', 'x'])", [(("python", "-Im", "x"), "-Im")]),
+        ("subprocess.run([python, '-u', '-c', '-I'])", []),
+        ("subprocess.run([python, 'x.py'])", []),
+        ("subprocess.run('ldconfig -p', shell=True, env={'LANG': 'C'})", []),
+        (
+            "os.environ['PYTHONPATH'] = '/x'; subprocess.run([python, 'x.py'])",
+            [(("python", "x.py"), "")],
+        ),
+        (
+            "os.execve(python, [python, '-sE', 'x.pex'], os.environ)",
+            [(("python", "-sE", "x.pex"), "-sE")],
+        ),
+        ("os.execv(python, [python, '-sE', 'x.pex'])", [(("python", "-sE", "x.pex"), "-sE")]),
+        ("os.posix_spawn(python, [python, 'x.py'], {})", [(("python", "x.py"), "")]),
+        ("subprocess.run(['./tool', '1'], env={b'PYTHONPATH': b'/x'})", [(("./tool", "1"), "")]),
+        ("subprocess.run(['./tool', '1'])", []),
+        ("subprocess.run(['./alone', '1'])", [(("./alone", "1"), "-I")]),
+        ("subprocess.run(['no-such-program'])", []),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs of POSIX")
+def test_a_python_that_starts_without_the_hook_is_told(
+    watched: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    starting: str,
+    unobserved: list[tuple[tuple[str, ...], str]],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, option in (("tool", ""), ("alone", " -I")):
+        (tmp_path / name).write_text(f"#!{sys.executable}{option}\n")
+        (tmp_path / name).chmod(0o755)
+    _, seen = watched(f"""
+        import os, subprocess, sys
+        python = sys.executable
+        try:
+            {starting}
+        except OSError:
+            pass
+    """)
+
+    shown = [
+        (tuple(word.replace(sys.executable, "python") for word in each.words), each.option)
+        for each in seen.unobserved
+    ]
+    assert shown == unobserved
+
+
+def test_a_program_that_is_started_again_and_again_is_told_once(watched: Run) -> None:
+    _, seen = watched("""
+        import subprocess, sys
+        for _ in range(3): subprocess.run([sys.executable, "-c", "0"], env={})
+    """)
+
+    assert len(seen.unobserved) == 1
+
+
+def test_the_python_of_the_command_that_ignores_the_hook_is_told(watched: Run) -> None:
+    _, seen = watched("", "-I")
+
+    assert [(each.words[1], each.option) for each in seen.unobserved] == [("-I", "-I")]
+    assert seen.processes == ()
+
+
+def test_an_archive_that_has_its_packages_within_is_told(tmp_path: Path, packages: Path) -> None:
+    """As shiv makes them: the packages are unpacked elsewhere, and the Python is the system's."""
+    import zipfile
+
+    archive = tmp_path / "app.pyz"
+    with zipfile.ZipFile(archive, "w") as file:
+        text = f"import sys; sys.path.insert(0, {str(packages)!r}); import onnxruntime"
+        file.writestr("__main__.py", text)
+    _, seen = runner.watch_program([sys.executable, str(archive)], os.environ)
+
+    assert [each.archive for each in seen.libraries] == [str(archive)]
+
+
 def test_nothing_is_left_on_the_disk(
     watched: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -680,7 +811,7 @@ def test_a_program_that_does_not_exist_is_an_error() -> None:
     ],
 )
 def test_a_python_that_ignores_the_hook_is_recognised(words: list[str], option: str) -> None:
-    assert runner.ignores_the_hook(words, os.environ) == option
+    assert runner.ignoring(runner.python_of(words, os.environ)) == option
 
 
 def test_a_script_says_so_in_its_first_line(tmp_path: Path) -> None:
@@ -689,5 +820,5 @@ def test_a_script_says_so_in_its_first_line(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("#!/usr/bin/python3\n")
 
-    assert runner.ignores_the_hook([str(script)], {}) == "-I"
-    assert runner.ignores_the_hook([str(other)], {}) == ""
+    assert runner.python_of([str(script)], {}) == ["python3", "-I"]
+    assert runner.python_of([str(other)], {}) == ["/usr/bin/python3"]

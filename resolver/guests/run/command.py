@@ -23,10 +23,10 @@ from ...log_lines.matcher import Search
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
 from ...messages.shells import TypedCommand, pasted_commands
-from ...probe.interpreter import find_interpreter
+from ...probe.interpreter import DOT_VENV, chosen_by, find_interpreter
 from ...utils.files import check_place, write
 from ...utils.foreign_text import clean
-from .advice import advice_of, knobs_of
+from .advice import Packed, advice_of, knobs_of
 from .events import InferenceSession, ProgramSeen
 from .guest import RunRequest
 from .makers import made_by
@@ -37,7 +37,7 @@ from .report import (
     program_sections,
     session_line,
 )
-from .runner import ignores_the_hook, watch_program
+from .runner import watch_program
 from .verdicts import (
     SessionGroup,
     grouped,
@@ -66,7 +66,7 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
 
     status, seen = watch_program(line.rest, child, tell if request.live else None)
-    report = _report(line, status, seen, ignores_the_hook(line.rest, child), texts)
+    report = _report(line, status, seen, child, texts)
     _write(report, line, texts)
     if request.require_gpu and any(map(without_gpu, seen.sessions)):
         return NOT_ON_THE_GPU
@@ -85,7 +85,7 @@ def in_environment(environ: Mapping[str, str], python: str | None) -> dict[str, 
 
 
 def _report(
-    line: CommandLine, status: int, seen: ProgramSeen, ignoring: str, texts: Texts
+    line: CommandLine, status: int, seen: ProgramSeen, environ: Mapping[str, str], texts: Texts
 ) -> ProgramReport:
     table = parse_failures(load_table("failures"))
     versions = {each.pid: each.version for each in seen.libraries if each.name == "onnxruntime"}
@@ -100,19 +100,30 @@ def _report(
     groups = []
     for group in grouped(seen.sessions, made_by, explain):
         knobs = knobs_of(applications, group)
-        command = _program(line, seen, {each.pid for each in group.sessions})
-        advice = advice_of(group, knobs)
+        pids = {each.pid for each in group.sessions}
+        command = _program(line, seen, pids)
+        advice = advice_of(group, knobs, _packed(seen, pids))
         groups.append(Advised(group=group, knobs=knobs, advice=advice, command=command))
+    verdict = judge_program(seen)
+    instead = _instead(line, environ) if verdict == "not-installed" else ""
     return ProgramReport(
         command=pasted_commands(line.rest, SYSTEM)[0].text,
         status=status,
-        verdict=judge_program(seen),
+        verdict=verdict,
         seen=seen,
         groups=tuple(groups),
-        ignoring=ignoring,
-        diagnose=_diagnose(line, seen),
+        instead=instead,
+        diagnose="" if instead else _diagnose(line, seen),
         measure=_measure(line, [each.group for each in groups], seen),
     )
+
+
+def _instead(line: CommandLine, environ: Mapping[str, str]) -> str:
+    """Return the command that runs the program with the `.venv` here, which nothing named."""
+    named = os.path.basename(line.rest[0]) != line.rest[0]  # noqa: PTH119 - PATH is not asked then
+    if line.python is not None or named or chosen_by(None, environ, Path.cwd()) != DOT_VENV:
+        return ""
+    return in_shells(("ortgpu-fix", "run", "--python", DOT_VENV, "--", *line.rest))
 
 
 def _program(line: CommandLine, seen: ProgramSeen, pids: Iterable[int]) -> TypedCommand:
@@ -121,11 +132,25 @@ def _program(line: CommandLine, seen: ProgramSeen, pids: Iterable[int]) -> Typed
     return typed_command(line._replace(python=next(filter(None, found), line.python)))
 
 
+def _packed(seen: ProgramSeen, pids: Iterable[int]) -> Packed | None:
+    """Return the archive that one of `pids` runs and has its onnxruntime from."""
+    pythons = {each.pid: each.python.rpartition(".")[0] for each in seen.processes}
+    for each in seen.libraries:
+        if each.pid in pids and each.archive:
+            return Packed(each.archive, pythons.get(each.pid, ""))
+    return None
+
+
 def _diagnose(line: CommandLine, seen: ProgramSeen) -> str:
-    """Return the command that looks at the environment of the first session without the GPU."""
+    """Return the command that looks at the environment of the first session without the GPU.
+
+    Or at that of a Python that looked for onnxruntime, where none has it.
+    """
     pids = {each.pid for each in seen.sessions if without_gpu(each)}
     pids |= {each.pid for each in seen.libraries if each.makes_none}
-    return in_shells(_program(line, seen, pids).words) if pids else ""
+    if not pids and not seen.libraries and seen.missing:
+        return in_shells(typed_command(line._replace(python=seen.missing[0].executable)).words)
+    return in_shells(_program(line, seen, pids).words) if pids and not _packed(seen, pids) else ""
 
 
 def _measure(line: CommandLine, groups: list[SessionGroup], seen: ProgramSeen) -> str:
@@ -133,6 +158,8 @@ def _measure(line: CommandLine, groups: list[SessionGroup], seen: ProgramSeen) -
     sessions = (each for group in groups for each in group.sessions)
     session = next((each for each in sessions if each.model and each.runs.inputs), None)
     if session is None or session.model is None or not Path(session.model).is_file():
+        return ""
+    if _packed(seen, {session.pid}):
         return ""
     program, *flags = _program(line, seen, {session.pid}).words
     words = [program, "verify", *flags, "--bench", session.model]

@@ -64,6 +64,8 @@ class InferenceSession:
     """What was used of each provider that it got, besides the CPU's."""
     available: tuple[str, ...] = ()
     """What the build has."""
+    looked: bool = False
+    """The code that made it had asked which providers the build has."""
     model: str | None = None
     """The path; None where it was given as bytes."""
     size: int | None = None
@@ -101,11 +103,38 @@ class ImportedLibrary(NamedTuple):
     available: tuple[str, ...] = ()
     error: str = ""
     """Why it could not be imported."""
+    archive: str = ""
+    """The archive that the process runs, as shiv makes it; it has the library packed."""
 
     @property
     def makes_none(self) -> bool:
         """Tell whether no session can come of it: it is not whole, or another of its name."""
         return self.name == "onnxruntime" and not self.available
+
+
+class StartedProgram(NamedTuple):
+    """A program that one of the Pythons started, and that may not have read our folder."""
+
+    words: tuple[str, ...]
+    hooked: bool
+    """Its PYTHONPATH has our folder; an option may say that it does not read it."""
+
+
+class Unobserved(NamedTuple):
+    """A Python that nobody could look into."""
+
+    words: tuple[str, ...]
+    """How it was started, shortened."""
+    option: str
+    """The option with which it ignores PYTHONPATH; empty: it did not get ours."""
+
+
+class MissingLibrary(NamedTuple):
+    """A Python that looked for a library, and has none."""
+
+    pid: int
+    name: str
+    executable: str
 
 
 class TorchState(NamedTuple):
@@ -126,6 +155,9 @@ class ProgramSeen:
     libraries: tuple[ImportedLibrary, ...] = ()
     sessions: tuple[InferenceSession, ...] = ()
     torches: tuple[TorchState, ...] = ()
+    missing: tuple[MissingLibrary, ...] = ()
+    started: tuple[StartedProgram, ...] = ()
+    unobserved: tuple[Unobserved, ...] = ()
 
 
 def parse_events(lines: Iterable[str]) -> ProgramSeen:
@@ -148,6 +180,8 @@ def parse_events(lines: Iterable[str]) -> ProgramSeen:
             for name, session in sessions.items()
         ),
         torches=tuple(read_record(TorchState, row) for row in torches.values()),
+        missing=tuple(read_record(MissingLibrary, row) for row in told.all("missing")),
+        started=tuple(read_record(StartedProgram, row) for row in told.all("start")),
     )
 
 

@@ -14,7 +14,14 @@ from ...messages.sections import Row, Section, milliseconds
 from ...messages.shells import PROGRAM, TypedCommand
 from ...plan.reasons import Reason
 from .advice import Knob
-from .events import ImportedLibrary, InferenceSession, ProgramSeen, Runs, TorchState
+from .events import (
+    ImportedLibrary,
+    InferenceSession,
+    ProgramSeen,
+    Runs,
+    TorchState,
+    Unobserved,
+)
 from .verdicts import ProgramVerdict, SessionGroup, SessionVerdict
 
 STYLES: Mapping[str, str] = {
@@ -26,6 +33,8 @@ STYLES: Mapping[str, str] = {
 ON_GPU = frozenset({"got", "got-but-slow-options", "asked-tensorrt-got-cuda"})
 """The verdicts of sessions that have something of what they asked for beyond the CPU."""
 SHOWN_MODELS = 5
+SHOWN_PYTHONS = 5
+"""Those that could not be observed."""
 SHOWN_WORDS = 5
 """Lines of onnxruntime's that are shown where no known failure stands in them."""
 
@@ -51,8 +60,8 @@ class ProgramReport:
     verdict: ProgramVerdict
     seen: ProgramSeen
     groups: tuple[Advised, ...]
-    ignoring: str = ""
-    """The option with which its Python cannot be looked into."""
+    instead: str = ""
+    """The command that runs it with the environment beside it, which is not activated."""
     diagnose: str = ""
     """The command that says what is wrong in the environment of the sessions."""
     measure: str = ""
@@ -73,16 +82,18 @@ def session_line(session: InferenceSession, verdict: SessionVerdict, texts: Text
 def program_sections(report: ProgramReport, texts: Texts) -> tuple[Section, ...]:
     """Return the report as text."""
     style = STYLES.get(report.verdict, "yellow")
+    hint = "" if report.groups else texts.verdict(f"program-{report.verdict}", key="hint")
     rows = [
         Row(text=_program_text(report, texts), style=f"bold {style}"),
-        Row(text=_hint(report, texts)),
+        Row(text=hint),
+        *_missing(report, texts),
         *_imports(report.seen.libraries, texts),
         *_torches(report.seen.torches, texts),
+        *_unobserved(report.seen.unobserved, texts),
     ]
     sections = [Section(heading=report.command, rows=tuple(row for row in rows if row.text))]
     sections += [_group_section(each, texts) for each in report.groups]
-    commands = [row for row in (report.diagnose, report.measure) if row]
-    if commands:
+    if commands := _commands(report):
         shown = tuple(Row(text=text, whole=True) for text in commands)
         sections.append(Section(heading=texts.label("run-next"), rows=shown))
     return tuple(sections)
@@ -96,10 +107,31 @@ def _program_text(report: ProgramReport, texts: Texts) -> str:
     return texts.verdict(f"program-{report.verdict}")
 
 
-def _hint(report: ProgramReport, texts: Texts) -> str:
-    if report.ignoring and not report.groups:
-        return texts.label("run-ignoring", option=report.ignoring)
-    return "" if report.groups else texts.verdict(f"program-{report.verdict}", key="hint")
+def _commands(report: ProgramReport) -> list[str]:
+    return [row for row in (report.instead, report.diagnose, report.measure) if row]
+
+
+def _missing(report: ProgramReport, texts: Texts) -> list[Row]:
+    if report.verdict != "not-installed":
+        return []
+    pythons = dict.fromkeys(each.executable for each in report.seen.missing)
+    said = [texts.label("run-missing", path=python) for python in pythons]
+    if report.instead:
+        said.append(texts.label("run-instead"))
+    return [Row(text=text) for text in said]
+
+
+def _unobserved(pythons: Sequence[Unobserved], texts: Texts) -> list[Row]:
+    rows = [
+        texts.label(
+            "run-unobserved-option" if each.option else "run-unobserved",
+            program=" ".join(each.words),
+            option=each.option,
+        )
+        for each in pythons[:SHOWN_PYTHONS]
+    ]
+    more = len(pythons) - SHOWN_PYTHONS
+    return [Row(text=text) for text in [*rows, *([f"(+{more})"] if more > 0 else [])]]
 
 
 def _imports(libraries: Sequence[ImportedLibrary], texts: Texts) -> list[Row]:
@@ -234,15 +266,24 @@ def program_json(report: ProgramReport, texts: Texts) -> dict[str, object]:
         "exit": {"code": max(ended, 0) if ended >= 0 else None, "signal": -min(ended, 0) or None},
         "verdict": report.verdict,
         "text": _program_text(report, texts),
-        "ignoring": report.ignoring or None,
+        "unobserved": [
+            {"words": [*each.words], "option": each.option or None}
+            for each in report.seen.unobserved
+        ],
         "processes": [each._asdict() for each in report.seen.processes],
         "libraries": [
-            {**each._asdict(), "available": [*each.available], "error": each.error or None}
+            {
+                **each._asdict(),
+                "available": [*each.available],
+                "error": each.error or None,
+                "archive": each.archive or None,
+            }
             for each in report.seen.libraries
         ],
+        "missing": [each._asdict() for each in report.seen.missing],
         "torch": [each._asdict() for each in report.seen.torches],
         "sessions": [_group_json(each, texts) for each in report.groups],
-        "commands": [row for row in (report.diagnose, report.measure) if row],
+        "commands": _commands(report),
     }
 
 

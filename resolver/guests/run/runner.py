@@ -12,12 +12,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Error
 from ...utils.process import attend
-from .events import InferenceSession, ProgramSeen, parse_events
+from .events import InferenceSession, ProgramSeen, StartedProgram, Unobserved, parse_events
 
+SHOWN_WORDS = 4
+"""Words of a Python that nobody looked into."""
 _CHILDREN = Path(__file__).with_name("children")
 _IGNORING = frozenset("IES")
 """Options with which a Python does not read PYTHONPATH, or no sitecustomize."""
@@ -56,7 +59,8 @@ def watch_program(
             raise Error("program-not-started", program=command[0], problem=problem) from error
         look()
         _pass_on(folder)
-        return status, _read(folder)
+        seen = _read(folder)
+    return status, replace(seen, unobserved=_unobserved(command, seen.started, environ))
 
 
 def with_hook(environ: Mapping[str, str], hook: Path) -> dict[str, str]:
@@ -66,8 +70,21 @@ def with_hook(environ: Mapping[str, str], hook: Path) -> dict[str, str]:
     return {**environ, "PYTHONPATH": os.pathsep.join(places)}
 
 
-def ignores_the_hook(command: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return the option with which the Python of `command` ignores us: `-I`; empty without one.
+def _unobserved(
+    command: Sequence[str], started: Sequence[StartedProgram], environ: Mapping[str, str]
+) -> tuple[Unobserved, ...]:
+    """Return the Pythons that did not read our folder: that of `command`, and what it started."""
+    found = []
+    for words, hooked in (StartedProgram(tuple(command), hooked=True), *started):
+        python = python_of(words, environ)
+        option = ignoring(python)
+        if option or (python and not hooked):
+            found.append(Unobserved(tuple(words[:SHOWN_WORDS]), option))
+    return tuple(dict.fromkeys(found))
+
+
+def python_of(command: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Return the words of `command` from its Python on; nothing where it is no Python's.
 
     Read from the command, and from the first line of a script that it names on the PATH of
     `environ`.
@@ -79,11 +96,16 @@ def ignores_the_hook(command: Sequence[str], environ: Mapping[str, str]) -> str:
             with program.open("rb") as file:
                 line = file.readline(400)
         except OSError:
-            return ""
+            return []
         words = line[2:].decode("utf-8", "replace").split() if line.startswith(b"#!") else []
     while words and not _is_python(words[0]):  # `env -S`
         words = words[1:]
-    options = iter(words[1:])
+    return words
+
+
+def ignoring(python: Sequence[str]) -> str:
+    """Return the option with which a Python of these words ignores us: `-I`; empty without one."""
+    options = iter(python[1:])
     for word in options:
         found = _OPTION.fullmatch(word)
         if found is None:

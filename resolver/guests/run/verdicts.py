@@ -26,7 +26,16 @@ SessionVerdict = Literal[
 VERDICTS: tuple[SessionVerdict, ...] = get_args(SessionVerdict)
 """The worst for a user who wants the GPU comes first, but that who never asked got what it did."""
 ProgramVerdict = (
-    Literal["no-python", "no-library", "import-failed", "not-whole", "no-session"] | SessionVerdict
+    Literal[
+        "no-python",
+        "no-library",
+        "not-installed",
+        "not-observed",
+        "import-failed",
+        "not-whole",
+        "no-session",
+    ]
+    | SessionVerdict
 )
 
 PLAIN = frozenset(
@@ -206,10 +215,14 @@ def judge_program(seen: ProgramSeen) -> ProgramVerdict:
     """Return the one word for a program: the worst of its sessions, or why there are none."""
     if seen.sessions:
         return min(map(verdict_of, seen.sessions), key=VERDICTS.index)
-    if not seen.processes:
-        return "no-python"
     if any(library.error for library in seen.libraries):
         return "import-failed"
     if any(library.makes_none for library in seen.libraries):
         return "not-whole"
+    if seen.missing and not seen.libraries:
+        return "not-installed"
+    if seen.unobserved:
+        return "not-observed"
+    if not seen.processes:
+        return "no-python"
     return "no-session" if seen.libraries else "no-library"

@@ -103,8 +103,15 @@ def tell_library(name: str, package: Any, module: Any, **more: Any) -> None:
         version=str(getattr(package, "__version__", "")),
         file=getattr(module, "__file__", None) or next(iter(module.__path__)),
         executable=sys.executable,
+        archive=archive(),
         **more,
     )
+
+
+def archive() -> str | None:
+    """Return the archive that this Python runs, as shiv and zipapp make them; None without one."""
+    found = getattr(getattr(sys.modules.get("__main__"), "__loader__", None), "archive", None)
+    return None if found is None else os.path.abspath(found)
 
 
 def said(error: BaseException) -> str:

@@ -159,6 +159,8 @@ def find_spec(finder: Any, name: str, path: Any, target: Any) -> ModuleSpec | No
                 loader: Any = Loader(spec.loader, name)
                 spec.loader = loader
             return spec
+    if name == "onnxruntime":
+        tell("missing", name=name, executable=sys.executable)
     return None
 
 

@@ -27,12 +27,32 @@ KEY = "_ortgpu_fix_runs"
 SERVICE = "_ortgpu_fix_libraries.service"
 """Of what `--apply` installs: it gives CUDA to sessions that name no provider, where told to."""
 CUDA = "CUDAExecutionProvider"
+LOOKED: set[str] = set()
+"""The packages whose code asked what the build has."""
 
 
 def after_onnxruntime(module: Any) -> None:
     """Tell that onnxruntime is there, and what its build has: nothing, where it is not whole."""
     available = getattr(module, "get_available_providers", list)
     tell_library("onnxruntime", module, module, available=list(available()))
+    for question in ("get_available_providers", "get_device"):
+        if hasattr(module, question):
+            replace(module, question, looking)
+
+
+def looking(original: Any) -> Any:
+    """Return the function that says what the build has, and keeps who asked."""
+
+    def look(*given: Any, **named: Any) -> Any:
+        LOOKED.add(package_of(sys._getframe(1).f_globals.get("__name__")))  # noqa: SLF001
+        return original(*given, **named)
+
+    return look
+
+
+def package_of(module: Any) -> str:
+    """Return the package of a module's name: `magika` for `magika.magika`."""
+    return str(module).partition(".")[0]
 
 
 def tell_hollow() -> None:
@@ -95,6 +115,7 @@ def making(module: Any, folder: str, original: Any) -> Any:
             with contextlib.suppress(Exception):
                 values.update(id=Process.next_id(), frames=frames(folder + os.sep))
                 values["thread"] = threading.current_thread().name
+                values["looked"] = has_looked(values["frames"])
                 if "error" not in values:
                     values.update(got(self))
                     values["graph"] = self.get_modelmeta().graph_name
@@ -104,6 +125,15 @@ def making(module: Any, folder: str, original: Any) -> Any:
                 tell("session", **values)
 
     return __init__
+
+
+def has_looked(callers: list[list[Any]]) -> bool:
+    """Tell whether one of those who made a session asked what the build has.
+
+    The program itself may have asked for its log alone: it counts where it made the session.
+    """
+    makers = {package_of(each[3]) for each in callers}
+    return bool((makers - {"__main__"} | {package_of(each[3]) for each in callers[:1]}) & LOOKED)
 
 
 def providers_asked(providers: Any, options: Any) -> list[list[Any]] | None:
