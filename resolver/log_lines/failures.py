@@ -222,7 +222,7 @@ def _not_opened(text: str) -> Wording:
 
     A program that opens it by itself repeats the name in front.
     """
-    asker = r"(?:(?P<asker>[^\s\"':;,]{2,300})\.? (?:Error|with error): \s{0,4})?"
+    asker = r"(?:(?P<asker>[^\s\"':;,]{2,300})\.? (?:Error|with error):\s{1,4})?"
     library = r"(?P<library>[^\s\"':;,]{2,300})"
     return Wording(pattern(f"{asker}{library}: {re.escape(text)}(?!: Exec format)"), "missing")
 

@@ -113,9 +113,9 @@ class Search:
         if not piece.isascii():
             for other, plain in _TYPED:
                 piece = piece.replace(other, plain)
-        views = list(_views(piece)) if joined else [_View(piece)]
         self._words = None if joined else Words(piece)
         known = len(self._found)
+        views = [_View(piece), *(_joined(piece) if joined else ())]
         signals = list(self._signals(views))
         claimed: list[Span] = []
         for row in self.table.failures:
@@ -137,7 +137,7 @@ class Search:
         taken: list[Span] = []
         for parser, make in self.table.parsers.rows:
             mine: list[Span] = []
-            for span, match in self._places(parser, views):
+            for span, match in self._places((parser,), views, again=True):
                 signal = make(match)
                 # another's line may have been joined with one that is not
                 again = signal and signal.of_others and _overlaps(span, sorted(mine))
@@ -155,19 +155,27 @@ class Search:
                 yield span, signal.library, False
             if any(asked(wanted, signal) for wanted in row.signals_if_wanted):
                 yield span, signal.library, True
-        for each in (*row.patterns, *row.if_wanted):
-            for span, _ in self._places(each, views):
-                yield span, None, each in row.if_wanted
+        for patterns, if_wanted in ((row.patterns, False), (row.if_wanted, True)):
+            for span, _ in self._places(patterns, views):
+                yield span, None, if_wanted
 
     def _places(
-        self, wanted: Pattern, views: Sequence[_View]
+        self, wanted: Sequence[Pattern], views: Sequence[_View], *, again: bool = False
     ) -> Iterator[tuple[Span, re.Match[str]]]:
+        """Yield where one of these stands: in a line, or in lines of which none says it alone.
+
+        `again`: also in lines of which one does: who asks for a library may stand above it.
+        """
+        alone: list[Span] = []
         for kind, view in enumerate(views):
-            for low, high in self._windows(wanted.anchor, kind, view):
-                for match in wanted.regex.finditer(view.text, low, high):
-                    span = view.place(*match.span())
-                    if span:
-                        yield span, match
+            own = sorted(_lines(views[0].text, alone)) if kind and not again else []
+            for each in wanted:
+                for low, high in self._windows(each.anchor, kind, view):
+                    for match in each.regex.finditer(view.text, low, high):
+                        span = view.place(*match.span())
+                        if span and not _overlaps(span, own):
+                            alone += [] if kind else [span]
+                            yield span, match
 
     def _windows(self, anchor: str, kind: int, view: _View) -> list[Span]:
         key = anchor, kind
@@ -212,7 +220,7 @@ class Search:
 
     def _look_for_sessions(self, view: _View) -> None:
         for each in self.table.gpu_used:
-            places = [(self._pieces, *span) for span, _ in self._places(each, [view])]
+            places = [(self._pieces, *span) for span, _ in self._places((each,), [view])]
             self._used = max([self._used, *places])
 
     def _holds(self, patterns: Iterable[Pattern], view: _View) -> bool:
@@ -302,13 +310,21 @@ def explain_log(
     return search.explanations(language, release, has_gpu=has_gpu)
 
 
-def _views(piece: str) -> Iterator[_View]:
-    """Yield the piece, and the piece with wrapped lines joined.
+def _lines(piece: str, spans: Iterable[Span]) -> list[Span]:
+    """Return the whole lines in which `spans` stand."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        begin, stop = piece.rfind("\n", 0, start) + 1, piece.find("\n", end)
+        found.append((begin, stop if stop >= 0 else len(piece)))
+    return found
+
+
+def _joined(piece: str) -> Iterator[_View]:
+    """Yield the piece with wrapped lines joined.
 
     A terminal breaks a line anywhere, some programs break it at a space and frame it: the parts
     are joined without and with a space, and their frames fall away.
     """
-    yield _View(text=piece)
     parts: list[str] = []
     origins: list[int] = []
     head = 0

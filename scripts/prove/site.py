@@ -133,12 +133,14 @@ class Proof:
 
     def text(self, asking: Asking, name: str, text: str) -> None:
         """Paste a text, choose what it does not show, and compare all documents."""
-        flags, files = [], asking.answer(text)
+        flags: list[str] = []
+        files = asking.answer(text)
         if asking.page.is_visible("#missing"):
             flags, files = asking.complete()
         log, facts = self.work / "log.txt", self.work / "facts.json"
         log.write_text(text, "utf-8")
-        compared = [("explain.json", ("explain", str(log), "--text-only", "--json"))]
+        explained: tuple[str, ...] = ("explain", str(log), "--text-only", "--json")
+        compared = [("explain.json", explained)]
         plan = (*flags, "--json")
         if "facts.json" in files:
             facts.write_text(files["facts.json"], "utf-8")

@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from ortgpu_fix.__main__ import main
@@ -79,7 +78,7 @@ def answer(text: str, language: str, chosen: str = "{}") -> str:
     )
 
 
-def planned(machine: list[str], files: dict[str, str], unknown: list[str]) -> Mapping[str, object]:
+def planned(machine: list[str], files: dict[str, str], unknown: list[str]) -> dict[str, object]:
     """Return the plan for a machine, and its commands; nothing while something is unknown."""
     if unknown:
         return {"commands": []}

@@ -169,7 +169,6 @@ ANYBODYS = {
     "driver-too-old": [
         "CUDA error(35), CUDA driver",
         "ERROR: This container was built for NVIDIA Driver Release 530.30 or later",
-        "PTX代码使用了一个不被支持的工具链进行编译",
         "ptxas application ptx input, line 9; fatal   : Unsupported .version 7.3; current is 7.1",
     ],
     "torch-without-cuda": ["RTX 3060: CUDA used to build PyTorch: Could not collect"],

@@ -89,11 +89,6 @@ def said(log: str) -> list[str]:
         ("Could not load library 'libcudnn.so.8'", ["missing:cudnn:8@"]),
         ("Could not locate zlibwapi.dll. Please make sure", ["missing:zlib:@"]),
         ("Library cublas64_12.dll is not found or cannot be loaded", ["missing:cuda:12@"]),
-        ("I get: cublas64_12.dll is not found.", ["missing:cuda:12@"]),
-        ("`cudnn64_9.dll` was not found", ["missing:cudnn:9@"]),
-        ("libcublas.so.12 could not be found", ["missing:cuda:12@"]),
-        ("libcudnn.so.9 cannot be found", ["missing:cudnn:9@"]),
-        ("cudart64_12.dll and cublas64_12.dll are not found", ["missing:cuda:12@"]),
         (
             "Loadlibrary failed with error 126 when trying to load onnxruntime_providers_cuda.dll",
             ["unloadable:provider-cuda:126@"],

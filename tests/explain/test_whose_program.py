@@ -17,7 +17,7 @@ NO_GPU = "CUDA failure 100: no CUDA-capable device is detected\n"
 OLD = "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version\n"
 CUDNN = "CUDNN failure 1001: CUDNN_STATUS_NOT_INITIALIZED\n"
 TENSORRT = "Failed to create TensorrtExecutionProvider\n"
-FALLBACK = "the session silently falls back to CPU\n"
+FALLBACK = "Falling back to ['CPUExecutionProvider'] and retrying.\n"
 BUILD = "CUDA execution provider is not enabled in this build.\n"
 NATIVE = "libonnxruntime_providers_shared.so: cannot open shared object file\n"
 TORCH = "Torch not compiled with CUDA enabled\n"
@@ -123,7 +123,7 @@ def test_a_program_that_is_known_says_what_to_do_itself() -> None:
     "log",
     [
         *(BUILD, NATIVE, KERNEL, FALLBACK, CUDNN, NO_GPU, OLD, TENSORRT, MISSING.format(12)),
-        "Could not locate zlibwapi.dll\n",
+        "Could not locate zlibwapi.dll. Please make sure it is in your library path!\n",
     ],
 )
 def test_on_a_gpu_of_another_maker_nothing_of_nvidia_s_helps(log: str) -> None:
