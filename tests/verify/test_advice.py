@@ -402,9 +402,9 @@ def test_a_real_recording_of_the_cpu_alone() -> None:
 
 def test_every_code_has_its_text_in_both_languages() -> None:
     table: dict[str, Any] = dict(load_texts("en").table["advice"])
-    resolver = Path(__file__).parents[2] / "resolver"
+    guests = Path(__file__).parents[2] / "resolver" / "guests"
     source = "".join(
-        (resolver / room / "advice.py").read_text("utf-8") for room in ("sessions", "verify")
+        (guests / guest / "advice.py").read_text("utf-8") for guest in ("bench", "run")
     )
     kinds = {f"session-knob-{kind}" for kind in get_args(KnobKind)}
 

@@ -231,8 +231,8 @@ def _refinements(bench: Bench, best: Configuration) -> Iterator[Reason]:
         yield reason("graph-refused")
 
 
-Rule = Callable[[Bench, Configuration], Iterator[Reason]]
-RULES: tuple[Rule, ...] = (_new_shapes, _searches, _refinements)
+AdviceRule = Callable[[Bench, Configuration], Iterator[Reason]]
+RULES: tuple[AdviceRule, ...] = (_new_shapes, _searches, _refinements)
 """What is said of the best configuration where the GPU wins, in this order."""
 
 
