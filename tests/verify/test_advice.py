@@ -406,7 +406,7 @@ def test_every_code_has_its_text_in_both_languages() -> None:
     source = "".join(
         (guests / guest / "advice.py").read_text("utf-8") for guest in ("bench", "run")
     )
-    kinds = {f"session-knob-{kind}" for kind in get_args(KnobKind)}
+    kinds = {f"session-knob-{kind}" for kind in get_args(KnobKind) if kind != "none"}
 
     assert {code for code in table if f'"{code}"' in source} | kinds == table.keys()
     assert LANGUAGES == ("en", "zh")
