@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os.path import isdir
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -12,7 +12,7 @@ from ..errors import Error
 if TYPE_CHECKING:  # `--help` is there without them
     from ..probe.background import ProbeProcesses
 
-Request = TypeVar("Request", bound=NamedTuple)
+Request = TypeVar("Request")
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
@@ -150,9 +150,9 @@ class CommandLine(NamedTuple):
     processes: ProbeProcesses | None = None
     """The children that look at this machine, where they have been started."""
 
-    def request(self, kind: type[Request]) -> Request:
+    def request(self, kind: Callable[..., Request]) -> Request:
         """Return the flags of a guest as its own record; what was not given has its default."""
-        fields = kind._fields
+        fields = getattr(kind, "_fields", ())
         return kind(**{name: self.of_guests[name] for name in fields if name in self.of_guests})
 
     @property

@@ -22,6 +22,7 @@ from command import run_here
 import synthetic
 from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.cli.guests import COMMANDS
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
@@ -490,7 +491,7 @@ def test_a_requirements_file_that_is_none(content: str | None, run: Run, tmp_pat
 
 
 def test_every_command_has_its_function() -> None:
-    for name, row in cli.COMMANDS.items():
+    for name, row in COMMANDS.items():
         assert name == "help" or callable(import_module(row.module).run), name
 
 

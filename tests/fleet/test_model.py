@@ -9,7 +9,7 @@ import pytest
 import synthetic
 from ortgpu_fix.facts.model import Driver, Gpu
 from ortgpu_fix.guests.machines.common_facts import common_facts, oldest_libc
-from ortgpu_fix.guests.machines.model import machine_names
+from ortgpu_fix.guests.machines.facts_files import machine_names
 from ortgpu_fix.guests.machines.planner import plan_fleet
 from ortgpu_fix.lock.groups import FleetMachine, group_names
 from ortgpu_fix.resolve.options import PlanOptions

@@ -10,12 +10,8 @@ import pytest
 from documents import check
 
 import synthetic
-from ortgpu_fix.guests.machines.model import (
-    ExcludedMachine,
-    ExclusionReason,
-    FleetPlan,
-    machine_names,
-)
+from ortgpu_fix.guests.machines.facts_files import machine_names
+from ortgpu_fix.guests.machines.model import ExcludedMachine, ExclusionReason, FleetPlan
 from ortgpu_fix.guests.machines.plan_report import fleet_json, fleet_sections
 from ortgpu_fix.guests.machines.planner import plan_fleet
 from ortgpu_fix.lock.groups import FleetMachine
