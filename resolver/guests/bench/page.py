@@ -47,7 +47,7 @@ def render(
             for row in each.rows
             if row.head in lengths
         ]
-        others = [row for row in each.rows if row.head not in lengths]
+        others = [row for row in each.rows if row.text and row.head not in lengths]
         parts.append(section(heading, bars(heading, drawn), *_lines(others, redact)))
     return document(texts.language, redact(title), *parts, element("p", made, class_="dim"))
 
@@ -55,7 +55,7 @@ def render(
 def _lines(rows: Sequence[Row], redact: Callable[[str], str]) -> Iterable[Markup]:
     for paired, each in groupby(rows, key=lambda row: bool(row.head)):
         if paired:
-            pairs = [(row, prose(redact(row.text))) for row in each if row.text]
+            pairs = [(row, prose(redact(row.text))) for row in each]
             cells = (
                 part
                 for row, text in pairs
@@ -69,7 +69,7 @@ def _lines(rows: Sequence[Row], redact: Callable[[str], str]) -> Iterable[Markup
         for row in each:
             if row.whole:
                 yield element("pre", element("code", redact(row.text)))
-            elif row.text:
+            else:
                 yield element("p", prose(redact(row.text)), class_=_CLASSES.get(row.style))
 
 
