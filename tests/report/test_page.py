@@ -121,6 +121,7 @@ def test_rows_with_a_time_have_bars() -> None:
         ("b", "25.00%"),
     ]
     assert "<p>that is all</p>" in shown
+    assert shown.count("4 ms") == 1
 
 
 def test_providers_and_configurations_have_their_times_for_bars() -> None:
