@@ -24,7 +24,7 @@ from ortgpu_fix.resolve.resolver import resolve
 TABLE = parse_failures(load_table("failures"))
 MATRIX = synthetic.matrix()
 TEXTS = load_texts("en")
-LOGS = Path(__file__).parents[1] / "cases" / "logs"
+LOGS = Path(__file__).parents[2] / "cases" / "logs"
 WHOLE = (
     "onnxruntime-gpu 1.26.0",
     "nvidia-cublas-cu12 12.8.4",

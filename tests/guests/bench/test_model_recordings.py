@@ -27,7 +27,7 @@ from ortgpu_fix.guests.bench.model_verdict import judge_model
 from ortgpu_fix.guests.bench.refusal import refusal
 from ortgpu_fix.verify.verification import Verification
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "measure"
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 NO_KERNEL = (
     "2026-11-22 03:50:37.9 [I:onnxruntime:Default, cuda_execution_provider.cc:3055 GetCapability]"

@@ -32,7 +32,7 @@ from ortgpu_fix.guests.bench.model_report import Copies, Fallback, ModelReport, 
 from ortgpu_fix.guests.run.advice import KnobKind
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "measure"
 GPU = {
     search: Configuration(
         key=f"cuda-{search.lower()}", on_gpu=True, options={"cudnn_conv_algo_search": search}
@@ -402,7 +402,7 @@ def test_a_real_recording_of_the_cpu_alone() -> None:
 
 def test_every_code_has_its_text_in_both_languages() -> None:
     table: dict[str, Any] = dict(load_texts("en").table["advice"])
-    guests = Path(__file__).parents[2] / "resolver" / "guests"
+    guests = Path(__file__).parents[3] / "resolver" / "guests"
     source = "".join(
         (guests / guest / "advice.py").read_text("utf-8") for guest in ("bench", "run")
     )

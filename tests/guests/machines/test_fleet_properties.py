@@ -26,7 +26,7 @@ from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.wheels import Pinned
 from ortgpu_fix.resolve.options import PlanOptions
 
-CAPTURES = Path(__file__).parents[1] / "captures"
+CAPTURES = Path(__file__).parents[2] / "captures"
 TABLES = tables()
 MATRIX = load_matrix()
 TEXTS = load_texts("en")

@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.online,
     pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv"),
 ]
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MODELS = {
     "bench": ROOT / "data" / "bench.onnx",
     **{

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ortgpu_fix.guests.bench.children.measure_session import own_times
 from ortgpu_fix.verify.children.common import read_profile
 
-RECORDING = Path(__file__).parents[1] / "recordings/measure/profile-names-1.26.0.txt"
+RECORDING = Path(__file__).parents[2] / "recordings/measure/profile-names-1.26.0.txt"
 NAMES = [
     *('quo"te', "back\\slash", "line\nbreak", "esc\x1b[31m", "plain", "umlä"),
     *('x","args" : {"op_name" : "Evil"}},', "\t"),
