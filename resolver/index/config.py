@@ -238,12 +238,6 @@ def _pip_settings(environ: Mapping[str, str], prefix: Path | None) -> dict[str, 
     return settings
 
 
-def pip_constraints(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the constraints that the user's own configuration gives pip, and its variable."""
-    named = environ.get("PIP_CONSTRAINT") or _pip_settings(environ, None).get("constraint", "")
-    return tuple(named.split())
-
-
 def _pip_files(environ: Mapping[str, str], prefix: Path | None) -> Iterator[Path]:
     chosen = environ.get("PIP_CONFIG_FILE")
     if chosen == os.devnull:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from stand import CUDA, Stand
 
-from ortgpu_fix.apply import journaled_change
 from ortgpu_fix.apply.journaled_change import move
 from ortgpu_fix.apply.rollback import recover_interrupted
 from ortgpu_fix.apply.state_folder import Site
@@ -186,7 +185,7 @@ def test_a_name_of_255_bytes_is_copied_to_another_filesystem(
             raise OSError(errno.EXDEV, "Invalid cross-device link")
         real(source, goal)
 
-    monkeypatch.setattr(journaled_change.os, "replace", elsewhere)
+    monkeypatch.setattr("ortgpu_fix.apply.journaled_change.os.replace", elsewhere)
     move(str(tmp_path / "one"), str(tmp_path / LONG))
 
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(LONG, "mine")]

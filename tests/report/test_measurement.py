@@ -9,15 +9,15 @@ import pytest
 from measured_model import bench, report
 from pages import made
 
+from ortgpu_fix.guests.bench.advice import Advice
+from ortgpu_fix.guests.bench.bench import Timing
+from ortgpu_fix.guests.bench.measurement import CPU, Failed
+from ortgpu_fix.guests.bench.model_report import Checked, Copies, Fallback, ProviderShare
+from ortgpu_fix.guests.bench.report import bench_sections, model_sections
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
-from ortgpu_fix.messages.sections import Row, Section, plain
+from ortgpu_fix.messages.sections import Row, Section, milliseconds, plain
 from ortgpu_fix.messages.shells import TypedCommand
 from ortgpu_fix.plan.reasons import Reason
-from ortgpu_fix.report.measurement import bench_sections, milliseconds, model_sections
-from ortgpu_fix.verify.advice import Advice
-from ortgpu_fix.verify.bench import Timing
-from ortgpu_fix.verify.measurement import CPU, Failed
-from ortgpu_fix.verify.model_report import Checked, Copies, Fallback, ProviderShare
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

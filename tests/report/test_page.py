@@ -11,16 +11,16 @@ import pytest
 from measured_model import bench, report
 from pages import HOSTILE, Shown, made, page
 
+from ortgpu_fix.guests.bench.bench import Timing
+from ortgpu_fix.guests.bench.measurement import CPU
+from ortgpu_fix.guests.bench.model_report import ProviderShare
+from ortgpu_fix.guests.bench.page import render, times_by_row
+from ortgpu_fix.guests.bench.report import bench_sections, model_sections
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.messages.sections import Row, Section
-from ortgpu_fix.report.measurement import bench_sections, model_sections
-from ortgpu_fix.report.page import render, times_by_row
 from ortgpu_fix.report.page_parts import bars, clean, document, element, escape, prose, section
 from ortgpu_fix.report.page_style import STYLE
 from ortgpu_fix.utils.files import write
-from ortgpu_fix.verify.bench import Timing
-from ortgpu_fix.verify.measurement import CPU
-from ortgpu_fix.verify.model_report import ProviderShare
 
 EN = load_texts("en")
 
@@ -121,6 +121,7 @@ def test_rows_with_a_time_have_bars() -> None:
         ("b", "25.00%"),
     ]
     assert "<p>that is all</p>" in shown
+    assert shown.count("4 ms") == 1
 
 
 def test_providers_and_configurations_have_their_times_for_bars() -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ortgpu_fix.facts.redact import redact
+from ortgpu_fix.guests.bench.advice import Advice, advise
+from ortgpu_fix.guests.bench.bench import Bench, Configuration, searches, summarize
+from ortgpu_fix.guests.bench.measurement import parse_measurement
+from ortgpu_fix.guests.bench.model_report import ModelReport
+from ortgpu_fix.guests.bench.model_verdict import judge_model
+from ortgpu_fix.guests.bench.page import render, times_by_row
+from ortgpu_fix.guests.bench.report import bench_sections, model_sections
 from ortgpu_fix.messages.catalog import Language, load_texts
 from ortgpu_fix.messages.sections import Row, Section
-from ortgpu_fix.report.measurement import bench_sections, model_sections
-from ortgpu_fix.report.page import render, times_by_row
-from ortgpu_fix.verify.advice import Advice, advise
-from ortgpu_fix.verify.bench import Bench, Configuration, searches, summarize
-from ortgpu_fix.verify.measurement import parse_measurement
-from ortgpu_fix.verify.model_report import ModelReport
-from ortgpu_fix.verify.model_verdict import judge_model
 from ortgpu_fix.verify.verification import Verification
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"

@@ -10,9 +10,9 @@ import pytest
 from documents import SCHEMAS, check, put
 from pages import made
 
+from ortgpu_fix.guests.bench.measurement import Failed
+from ortgpu_fix.guests.bench.model_report import Copies, Fallback, without_run
 from ortgpu_fix.plan.reasons import Reason, reason
-from ortgpu_fix.verify.measurement import Failed
-from ortgpu_fix.verify.model_report import Copies, Fallback, without_run
 from ortgpu_fix.verify.verification import (
     CheckedTorch,
     LoadedLibrary,

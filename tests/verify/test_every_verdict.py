@@ -30,6 +30,7 @@ from smoke_said import (
 )
 
 from ortgpu_fix.cli.commands import verify as command
+from ortgpu_fix.guests.bench import command as bench_command
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.utils.process import Finished
 from ortgpu_fix.verify.verification import VerificationVerdict
@@ -133,7 +134,8 @@ def proven(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def run(argv: Sequence[str], **more: Any) -> Finished:
             return (listener if "hear" in more else small)(argv, **more)
 
-        monkeypatch.setattr(command, "run_process", run)
+        for module in (command, bench_command):
+            monkeypatch.setattr(module, "run_process", run)
 
     return stand
 
@@ -229,7 +231,8 @@ def test_a_model_is_not_run_where_no_model_can_be(
         log = "" if build else NUMPY.format(IMPORTED)
         return Finished(tuple(argv), 0 if build else -11, lines(ran), log)
 
-    monkeypatch.setattr(command, "run_process", run)
+    for module in (command, bench_command):
+        monkeypatch.setattr(module, "run_process", run)
     argv = ("verify", str(MODEL), "--python", str(venv))
     env = {"ORTGPU_FIX_LANG": "en"}
 
