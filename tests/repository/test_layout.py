@@ -322,7 +322,7 @@ def inherited_environments(tree: ast.AST) -> list[int]:
     ]
 
 
-USERS_PROGRAM = {"sessions.runner", "utils.process"}
+USERS_PROGRAM = {"guests.run.runner", "utils.process"}
 """The program that `run` starts is not ours: it gets the user's environment as it is."""
 
 
@@ -373,7 +373,7 @@ def printing(tree: ast.AST) -> list[int]:
     ]
 
 
-PASSING_ON = {"engine.guard", "sessions.runner"}
+PASSING_ON = {"engine.guard", "guests.run.runner"}
 """One writes where we read; the other passes on what the user's program wrote."""
 
 
