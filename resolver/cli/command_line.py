@@ -62,9 +62,10 @@ def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
 
 
 def allowing(line: CommandLine, plan: Plan) -> CommandLine:
-    """Return `line` with each `--allow` that it needs to do `plan`."""
+    """Return `line` with each `--allow` that it needs to do `plan`, and `--torch match`."""
     allow = dict.fromkeys((*line.allow, *plan.allowances))
-    return line._replace(allow=tuple(allow))
+    torch = "match" if "torch" in plan.needs else line.torch
+    return line._replace(allow=tuple(allow), torch=torch)
 
 
 def locking(line: CommandLine) -> str:

@@ -18,8 +18,8 @@ from ..matrix.model import Build, Matrix
 from ..plan.reasons import Finding, Reason, Severity, finding, words
 from ..resolve.candidate import without_wheels
 from ..resolve.dependencies import wheel_for
+from ..resolve.machine_rules import check_platform, check_python
 from ..resolve.options import PlanOptions
-from ..resolve.rules import check_platform, check_python
 from ..resolve.serving import Serving, against, on_machine, serving
 from ..resolve.situation import situation
 from ..versions import allows, major, newest_first

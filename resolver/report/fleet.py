@@ -17,7 +17,7 @@ from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..fleet.model import FleetMachine, FleetPlan, Group, group_names
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, join_neighbours
-from .plan_document import SCHEMA, plan_json, reasons_json
+from .plan_document import SCHEMA, judged_json, plan_json, reasons_json
 from .rejected import SHORT, reason_text
 
 _OF_A_TARGET = ("selection", "install", "companions", "requires")
@@ -38,7 +38,7 @@ def fleet_json(made: FleetPlan, texts: Texts) -> dict[str, object]:
                 "reasons": [
                     {**why, "machines": _names(one.machines)}
                     for one in row.by
-                    for why in reasons_json(one.reasons, texts)
+                    for why in judged_json(one.machine, one.environment, texts)
                 ],
             }
             for row in made.excluded

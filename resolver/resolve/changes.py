@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..companions.contents import KEEP, LIBRARIES, STAND_IN, expected_companions
-from ..facts.model import GPU_BUILD, Library
+from ..facts.model import GPU_BUILD, Library, Package
 from ..matrix.model import INSTALLED, Build, LibraryNeed
 from ..plan.wheels import Companion, Wheel, wheel_on
 from ..versions import numbers
 from .candidate import Candidate
-from .components import Component
+from .components import Component, rivals
 from .dependencies import missing_requirements
 from .gpu_code import gpu_without_code
 from .msvc import is_unfit
+from .placeholder import placeholder_version
 from .plugins import displaced_by_plugin
 from .release_checks import oldest_that_serves
-from .rules import rivals
 from .situation import Situation
 from .tensorrt import displaced_by
 from .torch_choice import TorchChoice
@@ -30,9 +30,15 @@ class Changes(NamedTuple):
     uninstall: tuple[str, ...]
     install: tuple[Wheel, ...]
     companions: tuple[Companion, ...]
+    placeholder: str
+    """The version of the placeholder `onnxruntime`."""
     requires: tuple[str, ...]
     system: Mapping[str, Library]
     """The needed libraries that a program gets from outside the wheels, by name."""
+    orphaned: tuple[Package, ...] = ()
+    """What was needed before, and goes because nothing needs it afterwards."""
+    needless: tuple[Package, ...] = ()
+    """What nothing needs, and stays."""
 
     def __bool__(self) -> bool:
         """Tell whether anything is to be done."""
@@ -54,7 +60,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         rival
         for component in chosen
         for rival in rivals(component.release.name, here)
-        if (installed := here.facts.package(rival)) is not None and not installed.outside
+        if (installed := here.package(rival)) is not None and not installed.outside
     }
     displaced |= displaced_by(subject.tensorrt, here) | displaced_by_plugin(subject.plugin, here)
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
@@ -87,11 +93,14 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     kept = [component for component in (*chosen, *beside) if component.installed]
     wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
-    expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
+    placeholder = placeholder_version(subject.version, here)
+    expected = expected_companions(
+        selection, here.matrix, here.platform, here.matrix.modules, placeholder
+    )
     if subject.plugin and LIBRARIES not in expected:  # nothing is left for it to load
         leaving.append(LIBRARIES)
     changing = bool(uninstall or install or requires)
-    loaded = here.facts.package(LIBRARIES) is not None
+    loaded = here.package(LIBRARIES) is not None
     if not (changing or loaded) and _works_without_wheels(subject.build, system, here):
         expected = {name: version for name, version in expected.items() if name != LIBRARIES}
     companions = _companions(expected, here, changing=changing)
@@ -100,9 +109,10 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         system = {name: system[name] for name in system.keys() - of_wheels}
     return Changes(
         selection=selection,
-        uninstall=(*uninstall, *(name for name in leaving if here.facts.package(name))),
+        uninstall=(*uninstall, *(name for name in leaving if here.package(name))),
         install=sorted_by_name(install),
         companions=companions,
+        placeholder=placeholder,
         requires=requires,
         system=system,
     )
@@ -112,7 +122,6 @@ def with_torch(changes: Changes, choice: TorchChoice) -> Changes:
     """Return `changes` with those for the chosen torch."""
     return changes._replace(
         selection=sorted_by_name((*changes.selection, *choice.wheels)),
-        uninstall=tuple(sorted({*changes.uninstall, *choice.leaving})),
         install=sorted_by_name((*changes.install, *choice.install)),
     )
 
@@ -132,16 +141,18 @@ def _companions(
     """
     missing: list[Companion] = []
     for name, version in expected.items():
-        installed = here.facts.package(name)
+        installed = here.package(name)
         stand_in = name == STAND_IN
         wished = here.options.provide if stand_in else here.options.autoload
         present = installed is not None and installed.version == version
         if stand_in and installed is not None:
             present = present and installed.provided
-        used = here.facts.python.autoload is not None and (not stand_in or here.demanded(name))
+        used = here.facts.python.autoload is not None and (
+            not stand_in or here.environment.demanded(name)
+        )
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
-    kept, release = here.facts.package(KEEP), expected.get(STAND_IN)
+    kept, release = here.package(KEEP), expected.get(STAND_IN)
     keeps = kept is not None if here.options.keep is None else here.options.keep
     if keeps and release and not here.other_way and (kept is None or kept.version != release):
         missing.append(Companion(name=KEEP, version=release))

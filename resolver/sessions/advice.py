@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from ..matrix.applications import application_of, read_application
 from ..plan.reasons import Reason, reason
-from ..versions import version as parse_version
+from ..versions import at_least
 from .verdicts import CUDA, SessionGroup
 
 KnobKind = Literal["argument", "option", "environment", "extra", "none"]
@@ -35,25 +36,16 @@ def find_knob(table: Mapping[str, Any], name: str, version: str) -> Knob | None:
 
     `table` is `applications.toml`. A release that is newer than what was read has the newest knob.
     """
-    asked = parse_version(version)
-    rows: Iterable[Mapping[str, str]] = (
-        row for row in table["application"] if row["name"] == canonicalize_name(name)
-    )
-    fitting = [
-        (since, row)
-        for row in rows
-        if (since := parse_version(row["since"])) and asked and since <= asked
-    ]
-    if not fitting or asked is None:
+    rows = [row for row in table["application"] if row["name"] == canonicalize_name(name)]
+    row = application_of(map(read_application, rows), version)
+    if row is None:
         return None
-    _, row = max(fitting, key=lambda each: each[0])
-    newest = parse_version(row["read"])
     return Knob(
-        application=row["name"],
-        kind=row["knob"],  # type: ignore[arg-type]
-        how=row.get("how", ""),
-        by_itself=row["asks"] == "by-itself",
-        checked=newest is not None and asked <= newest,
+        application=row.name,
+        kind=row.knob,
+        how=row.how,
+        by_itself=row.asks == "by-itself",
+        checked=at_least(row.read, version),
     )
 
 

@@ -208,7 +208,7 @@ def test_where_a_flag_makes_it_possible_only_things_as_they_are_do_not_work(
         "flags": "--torch",
         **dict.fromkeys(("by", "command", "requirement", "file", "python"), "app"),
     }
-    unlock = tuple(Unlock(reason(code, **values), (Named("a", "1"),)) for code in changes)
+    unlock = tuple(Unlock((reason(code, **values),), (Named("a", "1"),)) for code in changes)
     made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(unlock=unlock)
 
     (*_, section) = plan_sections(made, facts, EN, verbose=False, asked=False, command="")
@@ -829,12 +829,14 @@ def test_changes_that_allow_the_same_share_a_line() -> None:
     plan, _ = made(driver="12.2")
     both = ("newer-driver", {"floor": "580.1"}), ("drop-wish", {"wish": "--ort"})
     rows = [
-        Unlock(change=reason(code, **more), gains=(Named("onnxruntime-gpu", "2.0"),))
+        Unlock(changes=(reason(code, **more),), gains=(Named("onnxruntime-gpu", "2.0"),))
         for code, more in both
     ]
     rows.insert(
         1,
-        Unlock(change=reason("drop-wish", wish="--cuda"), gains=(Named("onnxruntime-gpu", "1.9"),)),
+        Unlock(
+            changes=(reason("drop-wish", wish="--cuda"),), gains=(Named("onnxruntime-gpu", "1.9"),)
+        ),
     )
     said = {"verbose": False, "asked": False, "command": ""}
     sections = plan_sections(
@@ -877,7 +879,7 @@ def why(number: int) -> tuple[Reason, ...]:
 
 def rows(package: str, *versions: str) -> list[Rejected]:
     return [
-        Rejected(package=package, version=version, reasons=why(number))
+        Rejected(package=package, version=version, machine=why(number))
         for number, version in enumerate(versions)
     ]
 
@@ -917,7 +919,7 @@ def test_what_is_older_than_the_release_that_is_taken_needs_no_reason() -> None:
 
 
 def test_neighbours_with_the_same_reasons_are_one() -> None:
-    same = [row._replace(reasons=why(1)) for row in rows("onnxruntime-gpu", *ORT)]
+    same = [row._replace(machine=why(1)) for row in rows("onnxruntime-gpu", *ORT)]
 
     assert len(shown(*same)) == 1
 
