@@ -175,7 +175,7 @@ def test_the_plan_for_another_machine_names_that_machines_python(
     _, said = told(example(executable="~/my app/.venv/bin/python"), tmp_path, capsys)
 
     assert "Typed there, this mends all of it:" in said
-    assert said.splitlines()[-1] == "ortgpu-fix --python '~/my app/.venv/bin/python' --apply"
+    assert said.splitlines()[-1] == "ortgpu-fix --python /path/to/python --apply"
     _, said = told(example(executable=None), tmp_path, capsys)
     assert said.splitlines()[-1] == "ortgpu-fix --apply"
 
