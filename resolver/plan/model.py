@@ -7,7 +7,7 @@ from ..facts.driver import EXPLAINED_ERRORS
 from ..facts.model import is_onnxruntime
 from ..matrix.model import AddedRows
 from ..matrix.torch import TORCH
-from .reasons import Consumer, Finding, Named, Reason
+from .reasons import Consumer, Finding, Named, Reason, RequirementLine
 from .wheels import Companion, Wheel
 
 SHADOWED = "onnxruntime-shadowed"
@@ -61,10 +61,9 @@ class Rejected(NamedTuple):
         return (*self.machine, *self.environment)
 
     @property
-    def blockers(self) -> tuple[Named, ...]:
-        """Return the distributions that exclude it."""
-        who = (by for why in self.environment for by in why.by if isinstance(by, Named))
-        return tuple(dict.fromkeys(who))
+    def blockers(self) -> tuple[Named | RequirementLine, ...]:
+        """Return what of the environment excludes it: distributions, and lines of the user's."""
+        return tuple(dict.fromkeys(by for why in self.environment for by in why.by))
 
 
 class Unlock(NamedTuple):
