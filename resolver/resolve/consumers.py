@@ -17,6 +17,8 @@ from ..plan.reasons import Consumer, Named, reason
 from ..versions import at_least, major
 from .torch_installed import InstalledTorch
 
+UNDECLARED = frozenset({"consumer-read", "consumer-named"})
+"""By why one is known to use CUDA: its files or its name say so, and its requirements do not."""
 _NAMED = re.compile(r"-cu(?:da)?(1[1-9])(?!\d\d)")
 """`cupy-cuda12x`, `cudf-cu13`, `nvidia-dali-cuda120`, `jax-cuda12-plugin`."""
 
@@ -71,9 +73,8 @@ def other_cuda(build: Build, consumer: Consumer) -> bool:
 
 def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[Named, ...]:
     """Return who may need an installed nvidia wheel and declares nothing: users of its CUDA."""
-    undeclared = {"consumer-read", "consumer-named"}
     return tuple(
-        row.by for row in consumers if row.why.code in undeclared and row.cuda == distribution.cuda
+        row.by for row in consumers if row.why.code in UNDECLARED and row.cuda == distribution.cuda
     )
 
 

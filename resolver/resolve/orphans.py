@@ -14,7 +14,7 @@ from ..versions import major, requirement
 from .candidate import Candidate
 from .changes import Changes
 from .choice import is_installed
-from .consumers import holders
+from .consumers import UNDECLARED
 from .environment import CameAlong, consequences, required_name
 from .situation import Situation
 
@@ -71,17 +71,24 @@ def _used(here: Situation) -> Iterator[str]:
     installed = next((row for row in builds if is_installed(row, here)), None)
     if installed is not None:
         yield from _of_cuda(here, major(installed.cuda))
-    for distribution in here.matrix.distributions.values():
-        if holders(distribution, here.consumers):
-            yield from _of_cuda(here, distribution.cuda)
+    yield from _used_undeclared(here)
 
 
 def _used_after(best: Candidate, changes: Changes, there: Situation) -> Iterator[str]:
     yield from (row.name for row in changes.selection)
     yield from _of_cuda(there, major(best.build.cuda))
-    for distribution in there.matrix.distributions.values():
-        if holders(distribution, there.consumers):
-            yield from _of_cuda(there, distribution.cuda)
+    yield from _used_undeclared(there)
+
+
+def _used_undeclared(here: Situation) -> Iterator[str]:
+    """Yield what others that use CUDA open without requiring it: any wheel of their CUDA."""
+    rows = [row for row in here.consumers if row.why.code in UNDECLARED]
+    for cuda in {row.cuda for row in rows if row.cuda}:
+        yield from _of_cuda(here, cuda)
+    needs = {library for row in rows for library in row.needs}
+    for (_, library), name in here.matrix.providers.items():
+        if library in needs:
+            yield name
 
 
 def _of_cuda(here: Situation, cuda: str) -> Iterable[str]:
