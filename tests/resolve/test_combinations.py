@@ -67,8 +67,7 @@ def test_no_more_than_three_are_told() -> None:
 
     assert unlocks(*many, python="3.9.1", options=wish, **OLD) == []
     assert unlocks(*many, python="3.12.1", options=wish, **OLD) == [
-        "1.31.0: driver >= 580.65.06 and without --cuda and --allow conflicts",
-        "1.26.0: driver >= 525.60.13 and without --ort and --allow conflicts",
+        "1.31.0: driver >= 580.65.06 and without --cuda and --allow conflicts"
     ]
 
 
