@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..matrix.model import Build
 from ..plan.model import Rejected, Unlock
-from ..plan.reasons import Named, Reason, reason
+from ..plan.reasons import Named, Reason
 from ..versions import newest_first
 from .candidate import without_wheels
 from .environment_rules import check_options
@@ -134,9 +134,7 @@ def _told(
     """Yield the changes of a combination; its packages are one of them."""
     names = [step.kind.split()[1] for step in combination if step.kind.startswith("package ")]
     for step in combination:
-        if step.kind == "conflicts":
-            yield reason("allow-conflicts", flags="--allow conflicts")
-        elif not step.kind.startswith("package "):
+        if not step.kind.startswith("package "):
             yield step.change
     if names:
         codes = {name: codes_of(name, [row]) for name in names}

@@ -56,11 +56,14 @@ def steps_of_machine(here: Situation) -> Iterator[Step]:
 
 
 def without_packages(names: Iterable[str]) -> Step:
-    """Return the step of having none of these packages, or others that stand in nobody's way."""
+    """Return the step of having none of these packages, or others that stand in nobody's way.
+
+    With which command an index is asked for them depends on what is gained.
+    """
     gone = frozenset(names)
     return Step(
         f"package {' '.join(sorted(gone))}",
-        reason("other-version"),
+        reason("other-version", by=tuple(sorted(gone)), command=""),
         facts=lambda facts: facts._replace(
             packages=tuple(row for row in facts.packages if row.name not in gone)
         ),
@@ -80,7 +83,8 @@ def without_line(line: RequirementLine) -> Step:
 
 def with_conflicts() -> Step:
     """Return the step of letting go what packages require."""
-    return _with_options("conflicts", reason("allow-conflicts"), conflicts=True)
+    change = reason("allow-conflicts", flags="--allow conflicts")
+    return _with_options("conflicts", change, conflicts=True)
 
 
 def with_other_torch() -> Step:
