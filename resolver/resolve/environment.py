@@ -137,7 +137,7 @@ _Index = Mapping[str, Sequence[_Line]]
 class _Part(NamedTuple):
     """The requirements of some distributions, and which of those are not here any more."""
 
-    index: _Index
+    lines: _Index
     gone: frozenset[str] = frozenset()
 
 
@@ -180,7 +180,7 @@ class Environment:
         new = {row.key: row for row in coming}
         gone = frozenset((*leaving, *new))
         staying = {name: row for name, row in self.installed.items() if name not in gone}
-        parts = [_Part(part.index, part.gone | gone) for part in self._parts]
+        parts = [_Part(part.lines, part.gone | gone) for part in self._parts]
         parts += [_Part(_index_of(new.values()))] if new else []
         other = self._like({**staying, **new}, tuple(parts), self.markers, self._lines)
         other._before = self._before  # noqa: SLF001 - of another one of these
@@ -205,12 +205,12 @@ class Environment:
 
     def _lines_about(self, name: str) -> Iterator[_Line]:
         for part in self._parts:
-            for line in part.index.get(name, ()):
+            for line in part.lines.get(name, ()):
                 if line.by.key not in part.gone:
                     yield line
 
     def _required(self) -> dict[str, None]:
-        return dict.fromkeys(name for part in self._parts for name in part.index)
+        return dict.fromkeys(name for part in self._parts for name in part.lines)
 
     def version(self, name: str) -> str | None:
         """Return the version that requirements of `name` are held against; None: there is none.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
-from ..companions.contents import KEEP, LIBRARIES, LINE, STAND_IN, wheel_file
+from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
@@ -19,7 +19,7 @@ from ..versions import allows, major, newest_first
 from . import msvc
 from .applications import application_findings
 from .candidate import Candidate
-from .changes import Changes
+from .changes import Changes, lying_in_wheels, not_in_system
 from .environment import required_name
 from .findings_machine import WITHOUT_A_DRIVER, machine_findings
 from .findings_others import (
@@ -133,8 +133,6 @@ def _place(here: Situation) -> Iterator[Finding]:
         yield finding(COMMAND_ELSEWHERE, "error", path=here.facts.python.command)
     if here.facts.python.moved_from is not None:
         yield finding("environment-moved", "info", path=here.facts.python.moved_from)
-    if here.facts.python.keep_moved:
-        yield finding("keep-moved", "warning")
 
 
 def _owner(here: Situation) -> Iterator[Finding]:
@@ -230,6 +228,7 @@ def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Ite
 def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     installing = {wheel.name: wheel for wheel in changes.install}
     missing: dict[str, list[str]] = {}
+    lacking = not_in_system(best, here)
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
         installed = here.package(name)
@@ -237,7 +236,8 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             continue
         if installed is None:
             needed = [need.library for need in best.build.needs if need.distribution == name]
-            missing[name] = needed
+            if name in lacking:
+                missing[name] = needed
             continue
         yield finding(
             "library-unfit" if installed.intact else "library-gutted",
@@ -253,24 +253,28 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             names=", ".join(map(short_name, missing)),
             cuda=major(best.build.cuda),
         )
-    for library in sorted(changes.system):
+    for library in sorted(changes.system.keys() - lying_in_wheels(changes.system, best, here)):
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)
-    if changes.requires:
-        by = here.distributions_of(best.build)[0].name
-        gutted = [row for line in changes.requires if (row := _gutted(line, here))]
-        for row in gutted:
-            yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
-        listed = ", ".join(line for line in changes.requires if not _gutted(line, here))
-        if listed:
-            yield finding("requirement-missing", "error", by=by, requirements=listed)
+    yield from _requirements(here, best, changes)
     numpy = here.package("numpy")
     if numpy is not None and numpy.name in installing:
         old = newest_first(numpy.version) < newest_first(installing[numpy.name].version)
         code = "numpy-too-old" if old else "numpy-too-new"
         yield finding(code, "error", installed=numpy.version, version=best.version)
     yield from removal_findings(here, changes)
+
+
+def _requirements(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+    """Say what onnxruntime requires that is not there, or of which files are gone."""
+    gutted = [row for line in changes.requires if (row := _gutted(line, here))]
+    for row in gutted:
+        yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
+    listed = ", ".join(line for line in changes.requires if not _gutted(line, here))
+    if listed:
+        by = here.distributions_of(best.build)[0].name
+        yield finding("requirement-missing", "error", by=by, requirements=listed)
 
 
 def _gutted(line: str, here: Situation) -> Named | None:
@@ -302,8 +306,6 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
-    if KEEP in names:
-        yield finding("keep", "info")
     if (
         STAND_IN in names
         and here.environment.demanded(STAND_IN)

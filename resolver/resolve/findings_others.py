@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from ..companions.contents import KEEP, LIBRARIES
+from ..companions.contents import LIBRARIES
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, Package
 from ..matrix.torch import TORCH
@@ -103,9 +103,7 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
             more = cause("of-size", size=size(weight)) if weight else ""
             yield finding(code, "info", distributions=listed, size=more, names=names)
     for name in changes.uninstall:
-        if name == KEEP:
-            yield finding("keep-ends", "info")
-        elif name == GPU_BUILD:
+        if name == GPU_BUILD:
             yield finding("cuda-lost", "warning", distribution=name)
         elif name not in here.matrix.owners and name not in {LIBRARIES, *going}:
             yield finding("shared-folder", "error", rival=name)
@@ -156,8 +154,8 @@ def conflict_findings(here: Situation, best: Candidate, changes: Changes) -> Ite
     from an installer. What the engine chooses later, and what a new torch brings along, is not
     known here.
     """
-    coming = {wheel.name: wheel.version for wheel in (*changes.install, *changes.companions)}
-    rows = [Package(name=name, version=version) for name, version in coming.items()]
+    rows = [Package(name=row.name, version=row.version) for row in changes.install]
+    rows += [Package(name=row.name, version=row.version) for row in changes.companions]
     unmet = consequences(here.environment, changes.uninstall, rows).unmet
     who = [Wanting(Named(each.by, each.version), each.text) for each in unmet]
     if nearest_pin(best.version, here) is None:

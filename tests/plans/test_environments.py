@@ -16,7 +16,7 @@ from told import values_of
 from ortgpu_fix.cli.command_line import applying
 from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.facts.model import Facts, Package
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
@@ -138,10 +138,8 @@ def test_the_nearest_release_of_the_same_minor_version_answers_an_exact_pin() ->
 def test_once_it_is_installed_the_environment_is_healthy() -> None:
     before = facts("genie-tts-580")
     made = planned("genie-tts-580")
-    new = [
-        facts_json.Package(name=row.name, version=row.version)
-        for row in (*made.install, *made.companions)
-    ]
+    new = [Package(name=row.name, version=row.version) for row in made.install]
+    new += [Package(name=row.name, version=row.version) for row in made.companions]
     new = [row._replace(provided=row.name == "onnxruntime") for row in new]
     old = [row for row in before.packages if row.name not in {each.name for each in new}]
     build = before.onnxruntime._replace(  # type: ignore[union-attr]
@@ -256,12 +254,12 @@ def test_what_brings_its_own_runtime_is_promised_nothing() -> None:
 
 def test_an_application_that_names_the_cpu_is_reported_before_the_download() -> None:
     before = facts("sherpa-onnx-580")
-    magika = facts_json.Package(name="magika", version="1.0.3", requires=("onnxruntime>=1.17",))
+    magika = Package(name="magika", version="1.0.3", requires=("onnxruntime>=1.17",))
     made = plan_for(before._replace(packages=(magika,)), PlanOptions(), MATRIX)
 
     assert values(made, "application-never") == {"by": "magika 1.0.3"}
     assert [str(row) for row in made.unused_by] == ["magika 1.0.3"]
-    other = facts_json.Package(name="fastembed", version="0.9.1", requires=("onnxruntime",))
+    other = Package(name="fastembed", version="0.9.1", requires=("onnxruntime",))
     both = plan_for(before._replace(packages=(magika, other)), PlanOptions(), MATRIX)
     assert values(both, "application-never") == {"by": "magika 1.0.3"}
     assert both.unused_by == ()

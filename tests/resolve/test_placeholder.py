@@ -10,6 +10,7 @@ from told import values_of
 
 import synthetic
 from ortgpu_fix.companions.build import build_companions
+from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import RequirementLine
 from ortgpu_fix.resolve.options import PlanOptions
@@ -25,7 +26,7 @@ def app(*requires: str, name: str = "app", **more: Any) -> dict[str, Any]:
 def planned(*packages: Any, driver: str = "13.0", **options: Any) -> Plan:
     document = synthetic.document(*packages, driver=driver)
     document["python"]["autoload"] = True
-    facts = synthetic.facts_json.from_json(document)
+    facts = from_json(document)
     return resolve(facts, PlanOptions(**options), MATRIX)
 
 
@@ -111,7 +112,7 @@ def test_what_is_installed_so_is_healthy() -> None:
         onnxruntime={"distribution": "onnxruntime-gpu", "version": "1.26.0", "intact": True},
     )
     document["python"]["autoload"] = True
-    made = resolve(synthetic.facts_json.from_json(document), PlanOptions(), MATRIX)
+    made = resolve(from_json(document), PlanOptions(), MATRIX)
 
     assert made.verdict == "healthy"
     assert [row.severity for row in made.findings if row.code == "pin-nearest"] == ["info"]

@@ -52,7 +52,7 @@ class Whole:
     """The distributions of an environment, by name, and the environment of their markers."""
 
     def __init__(self, rows: Iterable[Row], markers: Mapping[str, str]) -> None:
-        self.rows = {canonicalize_name(row["name"]): row for row in rows}
+        self.rows: dict[str, Row] = {canonicalize_name(row["name"]): row for row in rows}
         self.markers = markers
         self._extras: dict[str, set[str]] = {}
 
@@ -86,7 +86,7 @@ class Whole:
     def extras(self) -> dict[str, set[str]]:
         """Return the extras in force: whole ones, and those that are asked for."""
         if not self._extras:
-            found = {
+            found: dict[str, set[str]] = {
                 name: {
                     extra
                     for text in row.get("requires", ())
@@ -170,7 +170,8 @@ def newly_unmet(before: Whole, plan: Row) -> set[tuple[str, str]]:
 def named(plan: Row) -> set[tuple[str, str]]:
     """Return what the plan says of who would miss what."""
     told = [row["summary"] for row in plan["findings"] if row["code"] == "would-conflict"]
-    rows = re.findall(r"(?:: |, )([\w.-]+) [^ ,]+ \(([^()]*(?:\([^()]*\))?[^()]*)\)", " ".join(told))
+    row = r"(?:: |, )([\w.-]+) [^ ,]+ \(([^()]*(?:\([^()]*\))?[^()]*)\)"
+    rows = re.findall(row, " ".join(told))
     return {
         (name, f"{canonicalize_name(line.name)}{line.specifier}")
         for name, text in rows
