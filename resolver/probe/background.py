@@ -69,8 +69,6 @@ def describe_target(
     """
     script = (Path(__file__).with_name("children") / "describe_target.py").read_text("utf-8")
     env = own_environment(environ)
-    if "PYTHONNOUSERSITE" in environ:
-        env["PYTHONNOUSERSITE"] = environ["PYTHONNOUSERSITE"]
 
     def run_python(*arguments: str, text_in: str | None = None) -> Finished:
         argv = [str(interpreter), *arguments]

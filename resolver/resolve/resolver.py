@@ -76,20 +76,21 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     unlocking = unlocking and not other_way and (best is None or options.provider != RTX)
     newest = working[0].version if working else None
     kept = kept_torch(here) if choice is None else ()
+    gone = changes.uninstall if changes else ()
     return Plan(
         verdict=_verdict(changes, facts),
         findings=found,
         why=() if best is None else (*reasons_for(best, there), *why_torch(here, choice)),
         cuda=None if best is None else major(best.build.cuda),
         selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
-        uninstall=changes.uninstall if changes else (),
+        uninstall=gone,
         install=changes.install if changes else (),
         less=less,
         small=options.small,
         companions=changes.companions if changes else (),
         placeholder=changes.placeholder if changes else "",
         requires=changes.requires if changes else (),
-        consumers=here.consumers,
+        consumers=tuple(row for row in here.consumers if row.name not in gone),
         unused_by=unused_by(here),
         rejected=(*(search.rejected if search else ()), *rejected),
         unlock=unlock(here, Judged(newest, rows), matrix) if unlocking else (),

@@ -272,13 +272,22 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+_OF_USER_SITE = frozenset({"PYTHONNOUSERSITE", "PYTHONUSERBASE"})
+"""Whether the user's Python reads a site of the user's own, and where that is."""
+
+
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return `environ` without what would change how a child Python behaves or imports.
 
-    Every PYTHON* is dropped: PYTHONPATH or PYTHONHOME would make the target interpreter see another
-    environment than its own. No child writes bytecode into an environment that must not change.
+    A PYTHON* is dropped: PYTHONPATH or PYTHONHOME would make the target interpreter see another
+    environment than its own. Kept are those of the user's site, which is a part of it. No child
+    writes bytecode into an environment that must not change.
     """
-    child = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
+    child = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("PYTHON") or name in _OF_USER_SITE
+    }
     return child | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 

@@ -83,6 +83,17 @@ def test_torch_of_cuda_13_leaves_no_wheel_of_it_and_breaks_nothing(wish: str) ->
     assert "would-conflict" not in {row.code for row in made.findings}
 
 
+@pytest.mark.parametrize(
+    ("name", "stay"),
+    [("torch215-535", ["torch"]), ("modelopt-580", ["torch", "cupy-cuda12x"])],
+)
+def test_what_is_removed_uses_cuda_in_no_process_any_more(name: str, stay: list[str]) -> None:
+    made = planned(name, torch="match")
+
+    assert [row.name for row in made.consumers] == stay
+    assert "cuda-toolkit" in made.uninstall
+
+
 def test_what_torch_match_opens_is_not_impossible() -> None:
     lines, chinese = said("torch215-535"), said("torch215-535", "zh")
 

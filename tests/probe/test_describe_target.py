@@ -487,6 +487,22 @@ def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
     assert parse_target(hidden, "").find("mine") is None
 
 
+def test_a_user_site_in_another_folder_counts_as_in_the_users_python(tmp_path: Path) -> None:
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    put(tmp_path / "base" / "lib" / version / "site-packages", "onnxruntime", "1.20.0")
+    environ = {
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "PYTHONUSERBASE": str(tmp_path / "base"),
+    }
+
+    seen = parse_target(describe_target(own_base(), runner=run.run, environ=environ), "")
+
+    found = seen.find("onnxruntime")
+    assert found is not None
+    assert found.version == "1.20.0"
+
+
 @pytest.mark.parametrize(
     ("said", "libc"),
     [

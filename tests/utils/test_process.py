@@ -117,6 +117,16 @@ def test_environments_for_children() -> None:
     assert not {"PYTHONPATH", "PIP_FIND_LINKS", "UV_INDEX", "VIRTUAL_ENV"} & set(child)
 
 
+def test_a_child_has_the_user_site_of_the_users_python() -> None:
+    caller = {"PYTHONUSERBASE": "/home/lee/site", "PYTHONNOUSERSITE": "", "PYTHONHOME": "/x"}
+
+    assert run.own_environment(caller) == {
+        "PYTHONUSERBASE": "/home/lee/site",
+        "PYTHONNOUSERSITE": "",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
 def test_no_child_outlives_us(tmp_path: Path) -> None:
     """Ctrl-C leaves threads behind that wait for an interpreter or a driver that hangs."""
