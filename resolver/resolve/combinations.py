@@ -132,10 +132,8 @@ def _told(
     combination: Sequence[Step], row: Rejected, gain: Named, here: Situation
 ) -> Iterator[Reason]:
     """Yield the changes of a combination; its packages are one of them."""
-    names = [step.kind.split()[1] for step in combination if step.kind.startswith("package ")]
-    for step in combination:
-        if not step.kind.startswith("package "):
-            yield step.change
+    names = [name for step in combination for name in step.packages]
+    yield from (step.change for step in combination if not step.packages)
     if names:
         codes = {name: codes_of(name, [row]) for name in names}
         yield other_packages(names, codes, gain, here)

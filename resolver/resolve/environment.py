@@ -25,7 +25,7 @@ from ..plan.reasons import Named, RequirementLine
 from ..versions import allows, requirement
 from ..versions import version as parse_version
 
-Member = Installed | Package
+_Member = Installed | Package
 """A distribution of an environment."""
 _NAME = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(\[)?")
 """The name at the begin of a requirement, and whether extras follow (PEP 508)."""
@@ -124,7 +124,7 @@ _NOTHING = CameAlong()
 class _Line(NamedTuple):
     """A requirement that nobody has parsed yet."""
 
-    by: Member
+    by: _Member
     text: str
     asks: bool
     """It asks for extras."""
@@ -150,7 +150,7 @@ class Environment:
 
     def __init__(
         self,
-        members: Iterable[Member],
+        members: Iterable[_Member],
         markers: Mapping[str, str],
         lines: Sequence[RequirementLine] = (),
     ) -> None:
@@ -159,7 +159,7 @@ class Environment:
         `markers` is the environment of PEP 508 markers.
         """
         self._members = tuple(reversed([*members]))
-        self.installed: Mapping[str, Member] = {row.key: row for row in self._members}
+        self.installed: Mapping[str, _Member] = {row.key: row for row in self._members}
         self.markers = markers
         self._lines = lines
         self._found: tuple[_Part, ...] | None = None
@@ -172,7 +172,7 @@ class Environment:
         """Return the same distributions with other markers and lines."""
         return self._like(self.installed, self._parts, markers, lines)
 
-    def changed(self, leaving: Collection[str], coming: Iterable[Member]) -> Environment:
+    def changed(self, leaving: Collection[str], coming: Iterable[_Member]) -> Environment:
         """Return the environment without those named, and with `coming` in the place of others.
 
         The extras of what stays are in force as they were before.
@@ -188,7 +188,7 @@ class Environment:
 
     def _like(
         self,
-        installed: Mapping[str, Member],
+        installed: Mapping[str, _Member],
         parts: tuple[_Part, ...],
         markers: Mapping[str, str],
         lines: Sequence[RequirementLine],
@@ -293,11 +293,11 @@ class Environment:
                     yield line, wanted, extra
                     break
 
-    def _has_extra(self, by: Member, extra: str) -> bool:
+    def _has_extra(self, by: _Member, extra: str) -> bool:
         """Tell whether an extra of a distribution is in force."""
         return self._before._is_whole(by, extra) or self._is_asked(by.key, extra)  # noqa: SLF001
 
-    def _is_whole(self, by: Member, extra: str) -> bool:
+    def _is_whole(self, by: _Member, extra: str) -> bool:
         """Tell whether all that an extra requires is installed, in versions that it allows."""
         key = by.key, extra
         if key not in self._whole:
@@ -335,7 +335,7 @@ class Environment:
 def consequences(
     before: Environment,
     leaving: Collection[str],
-    coming: Iterable[Member],
+    coming: Iterable[_Member],
     along: CameAlong = _NOTHING,
 ) -> Consequences:
     """Return what it means that `leaving` (canonical names) go and `coming` come, or take a place.
@@ -364,7 +364,7 @@ def _meets(version: str, specifier: SpecifierSet) -> bool:
     return number is None or specifier.contains(number, prereleases=True)
 
 
-def _index_of(members: Iterable[Member]) -> _Index:
+def _index_of(members: Iterable[_Member]) -> _Index:
     """Return the requirements of `members`, by the canonical name of what is required."""
     lines: dict[str, list[_Line]] = {}
     for by in members:

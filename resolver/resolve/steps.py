@@ -26,6 +26,8 @@ class Step(NamedTuple):
     change: Reason
     facts: Callable[[Facts], Facts] = lambda facts: facts
     options: Callable[[PlanOptions], PlanOptions] = lambda options: options
+    packages: tuple[str, ...] = ()
+    """The packages of which others are had, or none."""
 
 
 def after(here: Situation, steps: Iterable[Step]) -> Situation:
@@ -67,6 +69,7 @@ def without_packages(names: Iterable[str]) -> Step:
         facts=lambda facts: facts._replace(
             packages=tuple(row for row in facts.packages if row.name not in gone)
         ),
+        packages=tuple(sorted(gone)),
     )
 
 
