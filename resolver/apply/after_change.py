@@ -13,10 +13,10 @@ from packaging.utils import canonicalize_name
 from ..errors import Error
 from ..facts.markers import target_markers
 from ..facts.target import Installed, Target
-from ..facts.unmet import UnmetRequirement, unmet_requirements
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Plan
 from ..plan.wheels import Wheel
+from ..resolve.environment import Environment, UnmetRequirement
 
 FAMILY = frozenset({TORCH, *DOMAIN_LIBRARIES})
 """Distributions whose requirements are not in the plan."""
@@ -38,16 +38,19 @@ def distributions_afterwards(
     """
     gone = {*plan.uninstall, *(wheel.name for wheel in coming)}
     staying = [installed for installed in target.installed if installed.key not in gone]
-    new = [
+    return target._replace(installed=(*staying, *incoming_distributions(coming)))
+
+
+def incoming_distributions(
+    coming: Mapping[Wheel, Sequence[str] | None],
+) -> tuple[Installed, ...]:
+    """Return what the wheels `coming` are once they are installed: with their `Requires-Dist`."""
+    return tuple(
         Installed(
-            name=wheel.name,
-            version=wheel.version,
-            metadata_path="",
-            requires=tuple(requires or ()),
+            name=wheel.name, version=wheel.version, metadata_path="", requires=tuple(requires or ())
         )
         for wheel, requires in coming.items()
-    ]
-    return target._replace(installed=(*staying, *new))
+    )
 
 
 def torch_requirements(
@@ -58,13 +61,12 @@ def torch_requirements(
     Raises Error `torch-contradicts-plan` where one of them forbids a version of the plan: then the
     metadata are not those that the matrix knows.
     """
-    environment = target_markers(then)
     distributions = [
         installed if installed.key in names else installed._replace(requires=())
-        for installed in then.installed
+        for installed in then.in_use
     ]
     planned = _planned(plan)
-    unmet = unmet_requirements(distributions, environment)
+    unmet = Environment(distributions, target_markers(then)).unmet()
     for missing in unmet:
         name = canonicalize_name(missing.requirement.name)
         if name in planned:

@@ -16,13 +16,13 @@ from ..engine.choose import Engine
 from ..errors import Error
 from ..facts.markers import target_markers
 from ..facts.target import Target
-from ..facts.unmet import UnmetRequirement, new_conflicts
 from ..index.client import Index
 from ..plan.model import Plan
+from ..resolve.environment import Environment, UnmetRequirement, consequences
 from ..utils.files import disk_error
 from ..utils.progress import Progress
 from ..utils.signals import interruptible, signals_held
-from .after_change import distributions_afterwards
+from .after_change import incoming_distributions
 from .before_change import (
     Allowed,
     check_environment_owner,
@@ -143,9 +143,8 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
-    then = distributions_afterwards(plan, target, requires)
-    environment = target_markers(target)
-    conflicts = new_conflicts(target.installed, then.installed, environment)
+    before = Environment(target.in_use, target_markers(target))
+    conflicts = consequences(before, plan.uninstall, incoming_distributions(requires)).unmet
     if conflicts and not allowed.conflicts:
         raise Error("would-conflict", conflicts="; ".join(map(str, conflicts)))
     return conflicts

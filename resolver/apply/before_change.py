@@ -17,7 +17,7 @@ from pathlib import Path
 from ..errors import Error, cause
 from ..facts.model import OPERATING_SYSTEM
 from ..facts.target import Target
-from ..plan.model import ALLOWANCES, Plan
+from ..plan.model import ALLOWANCES, NEEDED_FLAGS, Plan
 from ..plan.reasons import words
 from ..utils.mapped_files import PROC, mapped_files, process_ids, process_name
 from .staging import StagedWheels
@@ -55,7 +55,13 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
 
 
 def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
-    """Raise Error `would-conflict` or `would-lose` for what the plan tells, before any download."""
+    """Raise Error `needs-flags`, `would-conflict` or `would-lose`, before any download.
+
+    All of it the plan has told.
+    """
+    if plan.needs:
+        flags = " ".join(word for need in plan.needs for word in NEEDED_FLAGS[need])
+        raise Error("needs-flags", flags=flags)
     for row in plan.findings:
         values = dict(row.values)
         if row.code == "would-conflict" and not allowed.conflicts:

@@ -19,7 +19,6 @@ from ..evidence.metadata import all_requirements
 from ..evidence.ranges import open_zip, read_member
 from ..evidence.wheels import EvidenceError
 from ..facts.target import Target
-from ..facts.unmet import UnmetRequirement
 from ..index.client import Index
 from ..index.download import download_all
 from ..index.folder import local_path
@@ -34,6 +33,7 @@ from ..index.pinning import (
 from ..index.wheel_choice import WheelTarget, find_newest
 from ..plan.model import Plan
 from ..plan.wheels import PYPI, Pinned, Wheel
+from ..resolve.environment import UnmetRequirement
 from ..utils.progress import Progress
 from .after_change import (
     FAMILY,

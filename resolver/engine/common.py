@@ -178,8 +178,11 @@ def constraints(
 
 
 def installed_versions(target: Target) -> dict[str, str]:
-    """Return the version of every installed distribution by its canonical name."""
-    return {installed.key: installed.version for installed in reversed(target.installed)}
+    """Return the version of every installed distribution by its canonical name.
+
+    What has lost its files is not among them: it has to come again.
+    """
+    return {row.key: row.version for row in target.in_use if not row.missing}
 
 
 def write_installed_as_wheels(target: Target, folder: Path) -> Path:
@@ -189,8 +192,8 @@ def write_installed_as_wheels(target: Target, folder: Path) -> Path:
     takes the wheel with the highest build number, and need not look into the one on the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    first = {installed.key: installed for installed in reversed(target.installed)}
-    for name, installed in first.items():
+    for installed in (row for row in target.in_use if not row.missing):
+        name = installed.key
         stem = f"{name.replace('-', '_')}-{installed.version}"
         info = f"{stem}.dist-info"
         requires = "".join(f"Requires-Dist: {line}\n" for line in installed.requires)

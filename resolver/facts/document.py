@@ -156,6 +156,7 @@ _read_package = record_reader(
     name=lambda table, key: canonicalize_name(table.text(key)),
     held=choice_or_none(get_args(Keeper)),
     provider=_read_provider,
+    size=lambda table, key: table.integer_or_none(key) or 0,
 )
 read_onnxruntime = record_reader(OnnxRuntime, provider=_read_provider)
 """Reads the build in the shared folder."""

@@ -198,6 +198,10 @@ class Package(NamedTuple):
     held: Keeper | None = None
     provider: Provider | None = None
     """Of a plugin of onnxruntime whose libraries are not known; None: none, or not readable."""
+    size: int = 0
+    """The bytes of its files: of NVIDIA's; 0: not known."""
+    requested: bool = False
+    """The user asked pip for it by name: of NVIDIA's. uv marks all that it installs so."""
 
     @property
     def key(self) -> str:

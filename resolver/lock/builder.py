@@ -95,8 +95,9 @@ class LockBuilder:
     def companion_wheels(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
         """Return the companions of a target's plan that the options want."""
         wanted = {LIBRARIES: self.options.autoload}
+        plan = target.plan
         wheels = build_companions(
-            target.plan.selection, self.matrix, target.platform, self.matrix.modules
+            plan.selection, self.matrix, target.platform, self.matrix.modules, plan.placeholder
         )
         return tuple(wheel for wheel in wheels if wanted.get(wheel.name, self.options.provide))
 

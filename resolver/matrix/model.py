@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from packaging.specifiers import SpecifierSet
 
 from ..versions import at_least
+from .applications import Application
 from .fields import (
     DOTTED,
     FILE,
@@ -349,6 +350,8 @@ class Matrix(NamedTuple):
     """By distribution, onnxruntime-gpu too: what was read of its releases."""
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
+    applications: Mapping[str, tuple[Application, ...]] = MappingProxyType({})
+    """By distribution: how it asks for the GPU."""
     added: tuple[AddedRows, ...] = ()
     feeds: Mapping[str, str] = MappingProxyType({})
     """CUDA major to the index that has builds of onnxruntime-gpu for it beside PyPI's."""

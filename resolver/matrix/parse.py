@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ..errors import Error
 from . import torch as torch_builds
+from .applications import Application, read_application
 from .fields import read_rows, row_reader
 from .model import (
     MSVC_RUNTIME,
@@ -136,6 +137,10 @@ def parse(
         consumers: dict[str, tuple[ConsumerRow, ...]] = {}
         for row in rows("consumer", _CONSUMER):
             consumers[row.name] = (*consumers.get(row.name, ()), row)
+        place = "applications"
+        applications: dict[str, tuple[Application, ...]] = {}
+        for known in rows("application", read_application):
+            applications[known.name] = (*applications.get(known.name, ()), known)
     except (KeyError, TypeError, ValueError) as error:
         raise _invalid(place, error) from error
     return Matrix(
@@ -169,6 +174,7 @@ def parse(
         tensorrt=tensorrt,
         feeds=feeds,
         consumers=consumers,
+        applications=applications,
         providers={
             (distribution.cuda, library): distribution.name
             for distribution in distributions.values()

@@ -127,8 +127,11 @@ def _verdict(
     code: str = plan.verdict
     if code == "fixable":
         code = _what_the_command_does(plan, problems, where)
-    if plan.verdict == "impossible" and any(
-        row.change.code in ON_THIS_MACHINE for row in plan.unlock
+    beside = plan.works_beside if plan.verdict == "impossible" else None
+    if beside is not None:
+        code = "impossible-beside" if beside.blockers else "impossible-as-it-is"
+    elif plan.verdict == "impossible" and any(
+        ON_THIS_MACHINE.issuperset(change.code for change in row.changes) for row in plan.unlock
     ):
         code = "impossible-as-it-is"
     if asked and plan.verdict == "impossible":
@@ -139,7 +142,12 @@ def _verdict(
         text = texts.label("shadowed" if outside & IN_FRONT else label, build=plan.build)
         return Section(rows=(Row(text=text, style="bold red"),))
     python = facts.python.version
-    text = texts.label(code, build=plan.build, count=problems, python=python)
+    values: dict[str, object] = {"build": plan.build, "count": problems, "python": python}
+    values["unused"] = texts.label("list-comma").join(map(str, plan.unused_by))
+    if beside is not None:
+        values |= {"package": beside.package, "version": beside.version}
+        values["by"] = texts.label("list-comma").join(map(str, beside.blockers))
+    text = texts.label(code, **values)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable":
         rows.append(Row(text=command, style="bold", whole=True))
@@ -152,8 +160,12 @@ def _what_the_command_does(plan: Plan, problems: int, where: Where) -> str:
         return "fixable-in-a-venv"
     if plan.first:
         return "fixable-after"
+    if plan.needs:
+        return f"fixable-if-{'-and-'.join(plan.needs)}"
     if plan.outside:
         return "fixable-in-part"
+    if plan.unused_by:
+        return "fixable-unused" if problems else "fixable-none-unused"
     if where == "new":
         return "fixable-in-a-new-venv"
     if where == "new-there":

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ..matrix.model import AddedRows
 from ..messages.catalog import Message, Texts
 from ..messages.sections import size
-from ..plan.model import OtherWay, Plan
+from ..plan.model import NEEDED_FLAGS, OtherWay, Plan
 from ..plan.reasons import Finding, Reason
 from ..plan.wheels import Wheel, rows_of
 
@@ -75,11 +75,12 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             }
             for row in plan.consumers
         ],
+        **({"needs": [" ".join(NEEDED_FLAGS[need]) for need in plan.needs]} if plan.needs else {}),
         "rejected": [
             {
                 "package": row.package,
                 "version": row.version,
-                "reasons": reasons_json(row.reasons, texts),
+                "reasons": judged_json(row.machine, row.environment, texts),
             }
             for row in plan.rejected
         ],
@@ -111,6 +112,14 @@ def findings_json(findings: Iterable[Finding], texts: Texts) -> list[dict[str, o
 def reasons_json(reasons: Iterable[Reason], texts: Texts) -> list[dict[str, str]]:
     """Return reasons as every document has them."""
     return [{"code": why.code, "text": texts.reason(why)} for why in reasons]
+
+
+def judged_json(
+    machine: Iterable[Reason], environment: Iterable[Reason], texts: Texts
+) -> list[dict[str, str]]:
+    """Return reasons with what excludes: the machine, or what is installed or asked for there."""
+    sides = (("machine", machine), ("environment", environment))
+    return [{**why, "by": by} for by, reasons in sides for why in reasons_json(reasons, texts)]
 
 
 def error_json(message: Message) -> dict[str, object]:

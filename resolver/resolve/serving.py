@@ -15,11 +15,12 @@ from ..plan.model import Plan, RunsOn
 from ..plan.reasons import Consumer, Reason, finding, reason
 from ..versions import major, numbers
 from .candidate import without_wheels
+from .choice import is_installed
 from .dependencies import wheel_for
 from .gpu_code import MACHINE_CODE_ONLY, capabilities, code_of_file, runs_on
 from .options import PlanOptions
 from .release_checks import too_old_driver
-from .resolver import is_installed, resolve
+from .resolver import resolve
 from .rules import BUILD_RULES
 from .situation import Situation, situation
 from .unknown_releases import with_installed_releases

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ortgpu_fix import __main__
-from ortgpu_fix.apply.after_change import distributions_afterwards
+from ortgpu_fix.apply.after_change import incoming_distributions
 from ortgpu_fix.apply.before_change import check_environment_owner, check_plan_allowed
 from ortgpu_fix.cli.commands.apply import allowed_by
 from ortgpu_fix.cli.commands.plan import print_plan
@@ -30,9 +30,9 @@ from ortgpu_fix.facts import capture, document
 from ortgpu_fix.facts.markers import target_markers
 from ortgpu_fix.facts.model import System
 from ortgpu_fix.facts.target import Installed, Target
-from ortgpu_fix.facts.unmet import new_conflicts
 from ortgpu_fix.messages.shells import pasted_commands
 from ortgpu_fix.plan.wheels import wheel_on
+from ortgpu_fix.resolve.environment import Environment, consequences
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -175,7 +175,7 @@ def test_the_plan_for_another_machine_names_that_machines_python(
     _, said = told(example(executable="~/my app/.venv/bin/python"), tmp_path, capsys)
 
     assert "Typed there, this mends all of it:" in said
-    assert said.splitlines()[-1] == "ortgpu-fix --python '~/my app/.venv/bin/python' --apply"
+    assert said.splitlines()[-1] == "ortgpu-fix --python /path/to/python --apply"
     _, said = told(example(executable=None), tmp_path, capsys)
     assert said.splitlines()[-1] == "ortgpu-fix --apply"
 
@@ -347,8 +347,8 @@ def test_apply_refuses_nothing_that_the_facts_told(
     target = environment_of(facts)
     made = [wheel_on("", row.name, row.version, None) for row in plan.companions]
     coming = dict.fromkeys((*plan.install, *made), ())
-    then = distributions_afterwards(plan, target, coming)
-    refused = new_conflicts(target.installed, then.installed, target_markers(target))
+    before = Environment(target.in_use, target_markers(target))
+    refused = consequences(before, plan.uninstall, incoming_distributions(coming)).unmet
 
     assert ("conflicts" in plan.allowances) == bool(refused), refused
     allowing = PlanOptions(torch=torch, conflicts=True)

@@ -119,7 +119,7 @@ def test_latest_moves_away_from_what_works() -> None:
     made = plan(*WHOLE_12, driver="13.0", options=PlanOptions(latest=True))
 
     assert selected(made)["onnxruntime-gpu"] == "1.31.0"
-    assert made.uninstall == ("nvidia-cudnn-cu12",)
+    assert made.uninstall == ("nvidia-cublas-cu12", "nvidia-cudnn-cu12")
 
 
 @pytest.mark.parametrize(("latest", "verdict"), [(False, "healthy"), (True, "fixable")])

@@ -31,8 +31,8 @@ from ...report.requirements import requirements_json, requirements_section, unwr
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
 from ...requirements.files import RewrittenFile, check_writable, write_rewritten
+from ...resolve.opened import plan_for
 from ...resolve.plugins import with_plugins
-from ...resolve.resolver import resolve
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
 from ...verify.runner import verify
@@ -54,7 +54,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     require_environment(arguments.python, environ, Path.cwd())
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
-    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     plan = with_runs_on(plan, inputs, arguments)
     sections = plan_sections(
         plan,
@@ -226,7 +226,7 @@ def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     platform = inputs.facts.platform.key
     matrix, _ = with_installed_releases(inputs.facts, inputs.matrix, inputs.options)
     matrix = with_plugins(inputs.facts, matrix, inputs.options)
-    made = build_companions(plan.selection, matrix, platform, matrix.modules)
+    made = build_companions(plan.selection, matrix, platform, matrix.modules, plan.placeholder)
     return [wheel for wheel in made if wheel.name in wanted]
 
 

@@ -16,7 +16,8 @@ from ...messages.catalog import Language
 from ...plan.model import Plan
 from ...plan.reasons import finding
 from ...plan.wheels import oldest_python
-from ...resolve.resolver import other_ways, resolve
+from ...resolve.opened import plan_for
+from ...resolve.resolver import other_ways
 from .. import console
 from ..command_line import applying, texts_for
 from ..flags import CommandLine
@@ -34,7 +35,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     inputs = gather_inputs(arguments, environ)
     if inputs.target:
         wheels_given(arguments)
-    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     if plan.verdict == "fixable" and inputs.target:
         from ...engine.at_hand import can_install
 
