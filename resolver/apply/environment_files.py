@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..facts.target import STATE_FOLDER
+from ..utils.files import file_digest
 from .journal import Fingerprint
 from .state_folder import Site, join, plain_paths
 
@@ -52,6 +53,18 @@ def fingerprint(path: str) -> Fingerprint | None:
 def is_same(found: Fingerprint | None, recorded: Fingerprint) -> bool:
     """Return whether a file that was moved, or copied with its times, is the `recorded` one."""
     return found is not None and found[:2] == recorded[:2] and abs(found[2] - recorded[2]) <= _SLACK
+
+
+def has_content(path: str, size: int, sha256: str) -> bool:
+    """Return whether there is a file at `path`, no link, of this size and SHA-256 in hexadecimal.
+
+    It is read only where the size is the same.
+    """
+    with contextlib.suppress(OSError):
+        about = os.lstat(path)
+        if stat.S_ISREG(about.st_mode) and about.st_size == size:
+            return file_digest(Path(path)) == sha256
+    return False
 
 
 def metadata_folders(site: Site) -> list[str]:

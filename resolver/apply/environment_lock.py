@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..engine.guard import wait_for_engine
 from ..errors import Error
+from ..uv.guard import wait_for_engine
 from .state_folder import Site, check_state_folder, read_only, remove_tree
 
 _LONGEST = 4096

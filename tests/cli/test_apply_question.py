@@ -30,11 +30,11 @@ LACKS = "flatbuffers"
 
 
 @pytest.fixture
-def lacking(quick: Stand, tmp_path: Path) -> Stand:
+def lacking(stand: Stand, tmp_path: Path) -> Stand:
     """An environment that is right for the example machine, but for one ordinary requirement."""
-    install_all_but(LACKS, quick.venv, tmp_path / "wheels")
-    quick.before = state_of(quick.venv.folder)
-    return quick
+    install_all_but(LACKS, stand.venv, tmp_path / "wheels")
+    stand.before = state_of(stand.venv.folder)
+    return stand
 
 
 def arguments(stand: Stand, *more: str) -> list[str]:

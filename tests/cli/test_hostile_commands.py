@@ -169,11 +169,11 @@ def lacking(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def room(quick: Stand, lacking: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Room:
+def room(stand: Stand, lacking: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Room:
     if request.node.callspec.params["kind"] == "wheels":
-        shutil.rmtree(quick.venv.folder)
-        shutil.copytree(lacking, quick.venv.folder, symlinks=True)
-    return Room(tmp_path / "room", quick.venv.folder, quick.server)
+        shutil.rmtree(stand.venv.folder)
+        shutil.copytree(lacking, stand.venv.folder, symlinks=True)
+    return Room(tmp_path / "room", stand.venv.folder, stand.server)
 
 
 @pytest.mark.usefixtures("limited")

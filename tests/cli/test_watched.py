@@ -46,21 +46,21 @@ class Room:
         return [call for _, calls in found for call in calls]
 
 
-def test_an_apply_writes_and_calls_where_it_may(quick: Stand, tmp_path: Path) -> None:
-    assert Room(quick, tmp_path).apply() == []
+def test_an_apply_writes_and_calls_where_it_may(stand: Stand, tmp_path: Path) -> None:
+    assert Room(stand, tmp_path).apply() == []
 
 
 def test_what_is_planted_is_seen_also_where_its_failure_is_passed_over(
-    quick: Stand, tmp_path: Path
+    stand: Stand, tmp_path: Path
 ) -> None:
     """A file beside the environment, a link out of it, another server of this machine."""
-    room = Room(quick, tmp_path)
+    room = Room(stand, tmp_path)
     (room.home / "documents").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         planted = f"""
 import contextlib, os, socket, subprocess
-home, venv = {str(room.home)!r}, {str(quick.venv.folder)!r}
+home, venv = {str(room.home)!r}, {str(stand.venv.folder)!r}
 open(venv + "-beside", "w").close()
 os.symlink(home + "/documents", venv + "/out")
 open(venv + "/out/through-a-link", "w").close()
@@ -73,7 +73,7 @@ socket.create_connection(("127.0.0.1", {port})).close()
 
     assert set(found) == {
         ("connect", f"127.0.0.1 {port}"),
-        ("openat", f"{quick.venv.folder}-beside"),
+        ("openat", f"{stand.venv.folder}-beside"),
         ("openat", f"{room.home}/documents/through-a-link"),
         ("openat", f"{room.home}/of-a-child"),
         ("openat", "/proc/sys/kernel/ostype"),

@@ -29,7 +29,7 @@ from ...utils.files import FULL, write
 from .. import console
 from ..flags import CommandLine
 from ..inputs import index_config_of
-from ..matrix_files import is_own_place, other_lines, readings_folder, user_file, wheels_folder
+from ..matrix_files import is_own_place, other_lines, readings_folder, user_file
 
 _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch", "plugins")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
@@ -59,7 +59,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     tables = {name: load_table(name) for name in _TABLES}
     platforms = PLATFORMS if arguments.all_platforms else (_platform(),)
     with tempfile.TemporaryDirectory() as nowhere:
-        source = IndexSource(index, wheels_folder(environ) or Path(nowhere))
+        source = IndexSource(index, Path(nowhere))
         reader = MatrixReader(
             source,
             ReadingCache(readings_folder(environ) or Path(nowhere)),
