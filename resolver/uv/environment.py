@@ -70,8 +70,5 @@ def uv_environment(
     if not cache:
         passed.pop("UV_CACHE_DIR", None)  # it would be made all the same
     return (
-        _PATIENCE
-        | passed
-        | {name: value for name, value in configured.items() if value}
-        | indexes
+        _PATIENCE | passed | {name: value for name, value in configured.items() if value} | indexes
     )

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from ..errors import Cause, Error, cause
 from ..facts.target import Target
 from ..index.client import Index
@@ -24,11 +26,12 @@ from ..utils.process import Finished, Runner, own_environment
 from .project import Question
 
 _URL = re.compile(r"https?://[^\s`\"')]+")
-_MISMATCH = re.compile(r"Hash mismatch")
+_OF_ONE = re.compile(r"`([\w.-]+)==[^`]+`|\b([\w.-]+) was not found in the cache")
+"""uv names the distribution that a failure is about."""
 _ABSENT = re.compile(r"\b([\w.-]+) was not found in the package registry")
 _FULL = re.compile(r"os error (?:27|28|112|122)\b|SIGXFSZ")
 """Source: EFBIG, ENOSPC, ERROR_DISK_FULL of Windows, EDQUOT."""
-_OTHER_FILE = re.compile(r"Failed to extract|[Ii]nvalid zip|CRC")
+_OTHER_FILE = re.compile(r"Hash mismatch|Failed to extract|[Ii]nvalid zip|CRC")
 _FETCHING = re.compile(r"Failed to (?:fetch|download)|timed out|error decoding|error sending")
 _READ_SECONDS = 60.0
 _LINES = 12
@@ -67,7 +70,9 @@ def compile_failure(
     said, text = said_by(done, seconds), f"{done.stdout}\n{done.stderr}"
     if _FULL.search(text):
         return _disk_full(folders)
-    lacking = [row for row in question.wheels if _names(text, row.name)]
+    # A torch whose file nobody knows is the likeliest to be missing, whatever uv came upon first.
+    lacking = [row for row in question.wheels if not row.file or _names(text, row.name)]
+    lacking.sort(key=lambda row: bool(row.file))
     if index.sources.offline:
         absent = [row for row in lacking if index.sources.near(row.file or "-") is None]
         if absent:
@@ -98,12 +103,13 @@ def install_failure(
     Raises the Error of an index that is the reason.
     """
     said, text = said_by(done, seconds), f"{done.stdout}\n{done.stderr}"
-    named = [pin for pin in pinned if _names(text, pin.wheel.name)]
-    for pin in named[:1] if _OTHER_FILE.search(text) or _MISMATCH.search(text) else ():
-        url = without_credentials(pin.url)
-        return Error("download-hash-mismatch", file=pin.wheel.file, url=url)
+    names = {canonicalize_name(name) for found in _OF_ONE.findall(text) for name in found}
+    named = [pin for pin in pinned if pin.wheel.name in names]
     if _FULL.search(text):
         return _disk_full(folders)
+    for pin in named[:1] if _OTHER_FILE.search(text) else ():
+        url = without_credentials(pin.url)
+        return Error("download-hash-mismatch", file=pin.wheel.file, url=url)
     if index.sources.offline:
         absent = [pin.wheel.file for pin in named]
         if absent:

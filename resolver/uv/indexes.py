@@ -40,8 +40,7 @@ class Indexes(NamedTuple):
     def variables(self, *, together: bool = False) -> dict[str, str]:
         """Return the environment variables that tell uv of them.
 
-        With `together` all of them are asked for everything: for distributions with hashes it does
-        not matter where they are found. Source: https://docs.astral.sh/uv/concepts/indexes/.
+        With `together` uv looks nothing up, and only has to know who may log in where. Source: https://docs.astral.sh/uv/concepts/indexes/.
         """
         here = f"{DEFAULT}={self.default}"
         named = {"UV_DEFAULT_INDEX": here}
@@ -51,7 +50,6 @@ class Indexes(NamedTuple):
             named["UV_INDEX_STRATEGY"] = "unsafe-first-match"
         if self.others and together:
             named["UV_INDEX"] = " ".join(f"{self.name_of(url)}={url}" for url in self.others)
-            named["UV_INDEX_STRATEGY"] = "unsafe-best-match"
         for url in (self.default, *self.others):
             variable = f"UV_INDEX_{self.name_of(url).upper().replace('-', '_')}"
             for place, name, password in self.logins:

@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 from ..facts.target import Target
 from ..index.client import Index
-from ..index.folder import local_path
 from ..plan.wheels import Pinned
 from ..utils.process import Finished, own_environment, temporary_in
 from ..utils.progress import Progress, beating
-from .compile import as_link, is_near, may_cache
+from .compile import may_cache
 from .environment import uv_environment
 from .failures import check_python, install_failure
 from .guard import guarded_command
 from .indexes import indexes_of
 from .program import Uv
 from .progress import DrawnProgress
+from .project import lock_text
 
 INSTALL_SECONDS = 3600.0
 
@@ -84,25 +84,20 @@ def compile_modules(uv: Uv, folder: Path, into: Prefix) -> None:
 def _install(
     uv: Uv, pinned: Sequence[Pinned], index: Index, into: Prefix, progress: Progress
 ) -> Finished:
-    """They are not named as `name @ file:...`: that would stay in direct_url.json."""
     sources, wheels = index.sources, [pin.wheel for pin in pinned]
-    variables = indexes_of(sources, wheels).variables(together=True)
+    indexes = indexes_of(sources, wheels)
     cache = may_cache(uv.environ) is not None
-    env = uv_environment(uv.environ, sources, variables, cache=cache) | {"UV_NO_CONFIG": "1"}
+    env = uv_environment(uv.environ, sources, indexes.variables(together=True), cache=cache)
+    env["UV_NO_CONFIG"] = "1"
     if env.get("UV_LINK_MODE") == "symlink":  # who cleans the cache would break what is here
         env["UV_LINK_MODE"] = "copy"
-    argv = [uv.program, "pip", "install", "--python", into.target.executable, "--no-build"]
-    argv += ["--prefix", str(into.folder), "--no-deps", "--require-hashes"]
-    argv.append("--break-system-packages")  # the prefix is our own
-    folders = dict.fromkeys(_folder_of(pin) for pin in pinned if pin.url.startswith("file:"))
-    if sources.find_links is not None and any(is_near(row, sources) for row in wheels):
-        folders[sources.find_links] = None
-    argv += [word for folder in folders for word in ("--find-links", as_link(folder))]
-    rows = [f"{row.name}=={row.version} --hash=sha256:{row.sha256}" for row in wheels]
     into.work.mkdir(parents=True, exist_ok=True)
-    names = into.work / "install.txt"
-    names.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    argv += ["-r", str(names)]
+    lock = into.work / "pylock.toml"
+    lock.write_text(lock_text(pinned, indexes.default), encoding="utf-8")
+    argv = [uv.program, "pip", "install", "--python", into.target.executable]
+    argv += ["--prefix", str(into.folder), "--no-deps", "--require-hashes", "--no-build"]
+    argv += ["--break-system-packages"]  # the prefix is our own
+    argv += ["--preview-features", "pylock", "--requirement", str(lock)]
     if sources.offline:
         argv.append("--offline")
         return _run_guarded(uv, argv, env, into)
@@ -120,7 +115,3 @@ def _run_guarded(
     command = guarded_command([*argv], into.lock)
     env |= temporary_in(str(temporary))
     return uv.run(command, env, INSTALL_SECONDS, lifeline=True, **how)
-
-
-def _folder_of(pin: Pinned) -> Path:
-    return local_path(pin.url).parent

@@ -13,10 +13,12 @@ from packaging.utils import canonicalize_name
 
 from ..errors import Error
 from ..facts.target import Target
-from ..plan.wheels import Wheel
+from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.toml_writer import Rows, Value, inline, single, table
 from ..versions import version as parsed
 from .indexes import Indexes
+
+_LOCK_HEAD = 'lock-version = "1.0"\ncreated-by = "ortgpu-fix"\n'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,23 @@ def preferred_text(preferred: Mapping[str, str]) -> str:
         for name, version in sorted(preferred.items())
         if parsed(version) is not None
     ]
-    return "\n".join(['lock-version = "1.0"\ncreated-by = "ortgpu-fix"\n', *rows])
+    return "\n".join([_LOCK_HEAD, *rows])
+
+
+def lock_text(pinned: Sequence[Pinned], default: str) -> str:
+    """Return what is to be installed, as uv reads it (PEP 751): each file with its one hash.
+
+    `default` is the address of the default index, by which uv's cache knows what comes from there.
+    """
+    rows = []
+    for pin in pinned:
+        wheel, index = pin.wheel, default if pin.wheel.index_url == PYPI else pin.wheel.index_url
+        file: dict[str, Value] = {"name": wheel.file, "url": pin.url}
+        file["hashes"] = {"sha256": wheel.sha256}
+        package: dict[str, Value | None] = {"name": wheel.name, "version": wheel.version}
+        package["index"] = index if "://" in index and not pin.url.startswith("file:") else None
+        rows.append(table("packages", package | {"wheels": Rows([file])}))
+    return "\n".join([_LOCK_HEAD, *rows])
 
 
 def constraints(

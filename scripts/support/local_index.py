@@ -151,6 +151,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif name.endswith(".whl"):
             self._send_file(self.index.folder / name, fault)
+        elif name.endswith(".whl.metadata"):
+            path = self.index.folder / name.removesuffix(".metadata")
+            self._send(200, metadata_of(path), "text/plain")
         else:
             self._send_page(canonicalize_name(name))
 
@@ -248,6 +251,13 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(0.05)
             return
         self.wfile.write(body)
+
+
+def metadata_of(path: Path) -> bytes:
+    """Return the METADATA of the wheel at `path`, which a page may offer beside it (PEP 658)."""
+    with zipfile.ZipFile(path) as wheel:
+        [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        return wheel.read(name)
 
 
 def make_wheel(

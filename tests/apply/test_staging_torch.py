@@ -322,7 +322,7 @@ def test_a_file_that_is_not_what_its_index_says_changes_nothing(stand: Stand) ->
     assert (stand.torch.folder / file).is_file()
     stand.torch.behaviour.faults[file] = "other-bytes"
 
-    assert stand.refused(pair(stand)).code == "download-hash-mismatch"
+    assert stand.refused(pair(stand)).code == "wheel-broken"
 
 
 def test_requirements_that_cannot_be_met_change_nothing(stand: Stand, tmp_path: Path) -> None:

@@ -421,14 +421,8 @@ def fill(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
-@pytest.mark.parametrize("pip", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_disk_that_fills_before_the_roll_back(
-    stand_of: Callable[..., Stand],
-    mounted: Callable[..., Path],
-    tmp_path: Path,
-    kind: str,
-    *,
-    pip: bool,
+    stand: Stand, mounted: Callable[..., Path], tmp_path: Path, kind: str
 ) -> None:
     """Neither space nor inodes are left when the verification says no."""
     if kind == "ext4":
@@ -442,7 +436,6 @@ def test_a_disk_that_fills_before_the_roll_back(
         disk = mounted("-o", "loop", str(image))
     else:
         disk = mounted("-t", "tmpfs", "-o", "size=96m,nr_inodes=4000", "tmpfs")
-    stand = stand_of("pip" if pip else "uv")
     shutil.copytree(stand.venv.folder, disk / "venv", symlinks=True)
     stand.venv = Venv(folder=disk / "venv")
     stand.have(CPU)
