@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from ..errors import Error, cause
-from ..plan.wheels import PYPI, Wheel
+from ..plan.wheels import PYPI
 from ..utils.background_call import BackgroundCall
 from ..versions import count
 from .config import IndexConfig, is_trusted, require_secure
@@ -73,22 +73,11 @@ class Index:
         self._bases = {url.rstrip("/") for url in named if url}
         self._credentials = Credentials(sources.keyring)
 
-    def find(self, wheel: Wheel) -> str:
-        """Return the address of `wheel` on its index, found by its file name or else by its hash.
-
-        Raises Error `file-not-on-index`, `index-page-unreadable`, and whatever `read` raises.
-        """
-        page, files = self.project(wheel.index_url, wheel.name)
-        urls = [file.url for file in files if file.name == wheel.file]
-        urls += [file.url for file in files if file.sha256 == wheel.sha256]
-        if not urls:
-            raise Error("file-not-on-index", file=wheel.file, url=page)
-        return urls[0]
-
     def project(self, base: str, name: str) -> tuple[str, tuple[IndexFile, ...]]:
         """Return the address, without credentials, of the page of project `name`, and its files.
 
-        `base` is the index: `pypi` for the default one, else its address. Raises as `find` does.
+        `base` is the index: `pypi` for the default one, else its address. Raises Error
+        `index-page-unreadable`, and whatever `read` raises.
         """
         base = (self.sources.index_url if base == PYPI else base).rstrip("/")
         self._bases.add(base)

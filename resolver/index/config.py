@@ -142,7 +142,7 @@ def load_index_config(
         retries=_digits(
             environ.get("UV_HTTP_RETRIES") or environ.get("PIP_RETRIES") or pip.get("retries")
         ),
-        constraints=pip_constraints(environ),
+        constraints=tuple((environ.get("PIP_CONSTRAINT") or pip.get("constraint") or "").split()),
         exclude_newer=environ.get("UV_EXCLUDE_NEWER") or uv.get("exclude-newer"),
         trusted_hosts=frozenset(host for hosts in trusted for host in (hosts or "").split()),
     )

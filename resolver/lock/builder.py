@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from ..companions.build import LocalWheel, build_companions
 from ..companions.contents import LIBRARIES
 from ..companions.library_list import libraries
 from ..facts.markers import marker_environment
+from ..facts.model import Facts
 from ..facts.wheel_tags import tags_of
 from ..fleet.model import Group, TargetPlan
 from ..index.client import Index
@@ -26,7 +27,7 @@ from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
 from ..utils.progress import silent
 from ..uv.compile import compile_plan
-from ..uv.output import uv_platform
+from ..uv.output import is_taken_as_older, uv_platform
 from ..uv.program import Uv
 from ..uv.project import Question
 from ..versions import allows, numbers
@@ -153,10 +154,27 @@ class LockBuilder:
             tags=tuple(tags_of(facts)),
             markers=marker_environment(facts),
         )
-        with tempfile.TemporaryDirectory() as folder:
-            found = compile_plan(self.uv, question, self.index, Path(folder), silent)
+        found = self._answered(question, facts)
         ours = [self._sized(pinned) for pinned in found if pinned.wheel.name in versions]
         return ours, [pinned for pinned in found if pinned.wheel.name not in versions]
+
+    def _answered(self, question: Question, facts: Facts) -> tuple[Pinned, ...]:
+        """Have uv compile; the wheels of the plan by themselves where uv knows no such glibc.
+
+        They fit, which the plan knows; what is chosen besides has to fit the next older one.
+        """
+        parts = [question]
+        if is_taken_as_older(facts) and not question.unread.intersection(
+            wheel.name for wheel in question.wheels
+        ):
+            newer = ("--python-version", question.version.rstrip("+"), "--python", sys.executable)
+            ours = replace(question, requires=(), python=(*newer, "--universal"))
+            parts = [ours, replace(question, wheels=())]
+        found: list[Pinned] = []
+        for part in parts:
+            with tempfile.TemporaryDirectory() as folder:
+                found += compile_plan(self.uv, part, self.index, Path(folder), silent)
+        return tuple(found)
 
     def _sized(self, pinned: Pinned) -> Pinned:
         """Return a wheel of the plan with its size, which the pages of some indexes do not tell."""

@@ -148,3 +148,10 @@ def uv_platform(facts: Facts) -> str:
         return f"{machine}-unknown-linux-musl"
     known = max((number for number in _GLIBC_MINORS if number <= minor), default=_GLIBC_MINORS[0])
     return f"{machine}-manylinux_{major}_{known}"
+
+
+def is_taken_as_older(facts: Facts) -> bool:
+    """Tell whether uv has no word for the glibc of the machine, and an older one stands for it."""
+    kind, (_, minor) = libc_tag(facts)
+    linux = facts.platform.system == "linux" and kind == "glibc"
+    return linux and not facts.python.free_threaded and _GLIBC_MINORS[0] < minor < _GLIBC_MINORS[1]
