@@ -76,14 +76,7 @@ def choose_wheels(  # noqa: PLR0917
         }
         question = replace(question, within=(), preferred=there)
         pinned = compile_plan(uv, question, index, folder, progress)
-    return tuple(_sized(pin, index) for pin in pinned)
-
-
-def _sized(pin: Pinned, index: Index) -> Pinned:
-    """Return a wheel with its size, which the pages of some indexes do not tell."""
-    if pin.wheel.size or (index.sources.offline and not pin.url.startswith("file:")):
-        return pin
-    return pin._replace(wheel=pin.wheel._replace(size=index.size(pin.url)))
+    return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in pinned)
 
 
 def chosen_by_others(plan: Plan, pinned: Sequence[Pinned], index: Index) -> tuple[ChosenWheel, ...]:

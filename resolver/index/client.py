@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from ..errors import Error, cause
-from ..plan.wheels import PYPI
+from ..plan.wheels import PYPI, Pinned
 from ..utils.background_call import BackgroundCall
 from ..versions import count
 from .config import IndexConfig, is_trusted, require_secure
@@ -98,6 +98,13 @@ class Index:
                 return count(length) or 0 if response.ok else 0
 
         return self.retry(ask)
+
+    def sized(self, pinned: Pinned) -> Pinned:
+        """Return a wheel with its size, which the pages of some indexes do not tell."""
+        wheel, url = pinned
+        if wheel.size or (self.sources.offline and not url.startswith("file:")):
+            return pinned
+        return Pinned(wheel._replace(size=self.size(url)), url)
 
     def retry(self, step: Callable[[], T], moved: Callable[[], int] = lambda: 0) -> T:
         """Return what `step` returns; after TransferInterrupted it is tried again.

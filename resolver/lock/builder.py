@@ -155,7 +155,7 @@ class LockBuilder:
             markers=marker_environment(facts),
         )
         found = self._answered(question, facts)
-        ours = [self._sized(pinned) for pinned in found if pinned.wheel.name in versions]
+        ours = [self.index.sized(pinned) for pinned in found if pinned.wheel.name in versions]
         return ours, [pinned for pinned in found if pinned.wheel.name not in versions]
 
     def _answered(self, question: Question, facts: Facts) -> tuple[Pinned, ...]:
@@ -175,13 +175,6 @@ class LockBuilder:
             with tempfile.TemporaryDirectory() as folder:
                 found += compile_plan(self.uv, part, self.index, Path(folder), silent)
         return tuple(found)
-
-    def _sized(self, pinned: Pinned) -> Pinned:
-        """Return a wheel of the plan with its size, which the pages of some indexes do not tell."""
-        wheel = pinned.wheel
-        if wheel.size or (self.index.sources.offline and not pinned.url.startswith("file:")):
-            return pinned
-        return pinned._replace(wheel=wheel._replace(size=self.index.size(pinned.url)))
 
     def _has_address(self, pinned: Pinned) -> bool:
         return self.addresses or pinned.wheel.index_url != PYPI

@@ -288,22 +288,3 @@ def temporary_in(folder: str) -> dict[str, str]:
     Libraries leave some there: onnxruntime 1.31 the file `.ses` of its telemetry.
     """
     return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
-
-
-def install_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for pip or uv that must install the staged files and nothing else.
-
-    Beyond `own_environment`, every PIP_* and UV_* setting is dropped and no configuration file is
-    read: a stray find-links once put another torch into a staged install.
-    """
-    child = {
-        name: value
-        for name, value in own_environment(environ).items()
-        if not name.startswith(("PIP_", "UV_")) and name != "VIRTUAL_ENV"
-    }
-    return child | {
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_NO_INPUT": "1",
-        "UV_NO_CONFIG": "1",
-    }

@@ -48,6 +48,8 @@ class Behaviour:
     """File → what its link says besides: `data-yanked=""`."""
     login: str | None = None
     """What to demand, as `name:password`."""
+    listed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Project → names and SHA-256 of files that its page has, too, and nobody can get."""
     requests: list[str] = field(default_factory=list)
     """`GET /path bytes=0-`, in the order they came."""
 
@@ -184,10 +186,12 @@ class _Handler(BaseHTTPRequestHandler):
             for path in sorted(self.index.folder.glob("*.whl"))
             if parse_wheel_filename(path.name)[0] == name
         ]
-        if not files:
+        listed = behaviour.listed.get(name, [])
+        if not files and not listed:
             self._send(404, b"not here", "text/html")
             return
         rows = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+        rows += listed
         if behaviour.json:
             listed = [
                 {"filename": file, "url": f"/files/{file}", "hashes": {"sha256": digest}}

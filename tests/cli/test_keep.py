@@ -17,7 +17,7 @@ from ortgpu_fix.cli.commands import apply as applying
 from ortgpu_fix.cli.keeping import CONFIGURATION
 from ortgpu_fix.verify.verification import Verification
 from support.local_index import make_wheel
-from support.standin_wheels import state_of
+from support.standin_wheels import Venv, make_venv, state_of
 
 KEEP = "ortgpu-fix-keep"
 CONSTRAINTS = "_ortgpu_fix_keep/constraints.txt"
@@ -64,9 +64,11 @@ class Kept:
 
 
 @pytest.fixture
-def kept(stand_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
+def kept(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     monkeypatch.setattr(applying, "verify", lambda *_, **__: Verification(verdict="works"))
-    made = Kept(stand_of("pip"), tmp_path)
+    stand.venv = Venv(folder=tmp_path / "with-pip")
+    make_venv(stand.venv.folder, pip=True)
+    made = Kept(stand, tmp_path)
     for version in ("1.26.0", "1.32.0"):
         make_wheel(
             tmp_path / "shop", "onnxruntime", version, files={"onnxruntime/__init__.py": "# CPU"}

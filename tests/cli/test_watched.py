@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -17,7 +16,7 @@ from lacking import install_all_but
 from stand import Stand
 from watched import Call, Watch, addresses_of, is_ours, outside, own_places, parse
 
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 FAILED = 4
@@ -38,7 +37,7 @@ class Room:
         start = f"{planted}\nimport runpy; runpy.run_module('ortgpu_fix', run_name='__main__')"
         argv = [sys.executable, "-c", start, "--apply", "--yes", "--facts", "example", *python]
         argv += ["--no-autoload", "--no-provide", "--allow", "conflicts"]
-        env = install_environment(os.environ) | {"HOME": str(self.home), "LANG": "C.UTF-8"}
+        env = clean_environment() | {"HOME": str(self.home), "LANG": "C.UTF-8"}
         command = self.watch.begin(argv, None, env)
         done = subprocess.run(command, env=env, check=False, capture_output=True, text=True)
         assert done.returncode == FAILED, done.stdout + done.stderr

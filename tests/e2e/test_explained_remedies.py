@@ -29,10 +29,9 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.wheels import Wheel
-from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.verification import Verification
 from support.local_index import make_wheel
-from support.standin_wheels import as_wheel
+from support.standin_wheels import as_wheel, clean_environment
 
 MISSING = (
     "Failed to load library libonnxruntime_providers_cuda.so with error: {}: cannot open shared"
@@ -379,7 +378,7 @@ def test_on_windows_the_cause_is_not_in_the_facts_once_the_plan_is_done(
 
     def command(*argv: str) -> dict[str, Any]:
         machine.write_text(json.dumps(document), "utf-8")
-        environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+        environ = clean_environment() | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
         done = run_here(
             *argv, "--facts", str(machine), "--json", cwd=tmp_path, env=environ, text_in=case.log
         )
@@ -457,7 +456,7 @@ def test_the_command_that_is_named_mends_it(
     machine = tmp_path / "machine.json"
     machine.write_text(facts_of(case, stand.venv.target().version), "utf-8")
     monkeypatch.setattr(changing, "verify", lambda *_, **__: Verification(verdict="works"))
-    environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+    environ = clean_environment() | {"HOME": str(home), "LANG": "C.UTF-8"}
     environ |= {"TMPDIR": str(temporary)}
 
     def command(*argv: str, text_in: str = "") -> subprocess.CompletedProcess[str]:
@@ -511,7 +510,7 @@ def test_pip_brings_the_numpy_that_is_too_old(stand: Stand, tmp_path: Path) -> N
         for each in row["commands"]
         if "pip" in each
     ]
-    environ = install_environment(os.environ) | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(made)}
+    environ = clean_environment() | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(made)}
     pip = [sys.executable, "-m", "pip", "--python", str(stand.venv.folder)]
     subprocess.run([*pip, *shlex.split(line)[1:]], env=environ, check=True, capture_output=True)
 
@@ -548,7 +547,7 @@ def test_what_is_unset_is_gone(
         told = run_here(
             *("explain", "--facts", str(machine), "--json"),
             cwd=tmp_path,
-            env=install_environment(os.environ) | {"HOME": str(tmp_path)},
+            env=clean_environment() | {"HOME": str(tmp_path)},
             text_in=log,
         )
         states[name] = json.loads(told.stdout)["explanations"][0]["here"]["state"]

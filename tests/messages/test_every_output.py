@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from stand import Stand
 
 from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, encode
 from ortgpu_fix.data_files import example_machine
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 pytestmark = pytest.mark.untraced
 EACH = 40
@@ -37,7 +36,7 @@ def home(tmp_path: Path) -> Path:
 
 def output(home: Path, *argv: str, text_in: str = "", **env: str) -> str:
     """Run a command; what it says must be clean, and no defect. Return its standard output."""
-    environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+    environ = clean_environment() | {"HOME": str(home), "LANG": "C.UTF-8"}
     done = run_here(*argv, cwd=home, env=environ | env, text_in=text_in)
     for said in (done.stdout, done.stderr):
         assert is_clean(said), (argv, said)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import DATA
-from ortgpu_fix.messages.catalog import Language, load_texts
-from ortgpu_fix.messages.sections import width
 
 TEXTS = {
     name: (DATA / name).read_text("utf-8") for name in ("texts.toml", "failures.toml", "help.toml")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.pasted.machine import ToldMachine, is_another, told_machine
 from ortgpu_fix.pasted.reader import MachineReader
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 CPU_ALONE = (
     "UserWarning: Specified provider 'CUDAExecutionProvider' is not in available provider names."
@@ -65,7 +64,7 @@ def run(tmp_path: Path) -> Run:
     home.mkdir()
 
     def start(*argv: str, text_in: str = "", env: Mapping[str, str] | None = None) -> Any:
-        environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+        environ = clean_environment() | {"HOME": str(home), "LANG": "C.UTF-8"}
         done = run_here(*argv, cwd=home, env=environ | dict(env or {}), text_in=text_in)
         assert "Traceback" not in done.stderr
         return done
