@@ -197,9 +197,10 @@ class _Lines:
 
     def _downloaded(self, done: int, total: int) -> str:
         now = time.monotonic()
+        begun = self._texts.progress("download", size=size(total))
         if self._began is None:
             self._began, self._tenth = (now, done), 10 * done // total
-        begun = self._texts.progress("download", size=size(total))
+            return begun
         tenth = 10 * done // total
         if (tenth <= self._tenth and not self._is_late()) or done >= total:
             return begun
