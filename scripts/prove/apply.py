@@ -128,9 +128,9 @@ class Workshop(Prover):
         self.wheels = work / "wheels"
         self.wheels.mkdir(exist_ok=True)
         here = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        self.tool = self.environment("tool", here)
+        self.program = self.environment("tool", here)
         """The interpreter that has ortgpu-fix, and pip."""
-        self.install(self.tool, ROOT, "pip")
+        self.install(self.program, ROOT, "pip")
 
     def facts(self, machine: Machine) -> Path:
         """Write the facts of `machine` and return the file."""
@@ -163,7 +163,7 @@ class Workshop(Prover):
         if temporary is not None:
             environ["TMPDIR"] = str(temporary)
         facts = ["--facts", str(self.facts(machine))] if machine is not None else []
-        argv: list[str | Path] = [self.tool, "-m", "ortgpu_fix", *words, "--json", *facts]
+        argv: list[str | Path] = [self.program, "-m", "ortgpu_fix", *words, "--json", *facts]
         return call(*argv, "--python", target, environ=environ, check=False)
 
     def plant(self, case: Case, python: Path) -> Path:
@@ -255,7 +255,7 @@ class Workshop(Prover):
             for platform_tag in MANYLINUX:
                 flags += ["--platform", f"{platform_tag}_x86_64"]
             wanted = f"{wheel['name']}=={wheel['version']}"
-            pip = (self.tool, "-m", "pip", "download", "--quiet", "--dest", self.wheels)
+            pip = (self.program, "-m", "pip", "download", "--quiet", "--dest", self.wheels)
             call(*pip, *flags, wanted, environ=self.environ)
 
 

@@ -193,11 +193,11 @@ class _Handler(BaseHTTPRequestHandler):
         rows = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
         rows += listed
         if behaviour.json:
-            listed = [
+            documents = [
                 {"filename": file, "url": f"/files/{file}", "hashes": {"sha256": digest}}
                 for file, digest in rows
             ]
-            document = {"meta": {"api-version": "1.0"}, "name": name, "files": listed}
+            document = {"meta": {"api-version": "1.0"}, "name": name, "files": documents}
             kind = "application/vnd.pypi.simple.v1+json"
             self._send(200, json.dumps(document).encode(), kind)
             return
