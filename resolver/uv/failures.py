@@ -29,7 +29,7 @@ _URL = re.compile(r"https?://[^\s`\"')]+")
 _OF_ONE = re.compile(r"`([\w.-]+)==[^`]+`|\b([\w.-]+) was not found in the cache")
 """uv names the distribution that a failure is about."""
 _ABSENT = re.compile(r"\b([\w.-]+) was not found in the package registry")
-_FULL = re.compile(r"os error (?:27|28|112|122)\b|SIGXFSZ")
+_FULL = re.compile(r"os error (?:27|28|112|122)\b|SIGXFSZ|No space left|Disk quota|File too large")
 """Source: EFBIG, ENOSPC, ERROR_DISK_FULL of Windows, EDQUOT."""
 _OTHER_FILE = re.compile(r"Hash mismatch|Failed to extract|[Ii]nvalid zip|CRC")
 _FETCHING = re.compile(r"Failed to (?:fetch|download)|timed out|error decoding|error sending")

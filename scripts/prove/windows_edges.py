@@ -76,7 +76,7 @@ PROFILE = {
 }
 HELD = """
 import os, sys
-folder = os.path.join(os.environ["LOCALAPPDATA"], "ortgpu-fix", "wheels")
+folder = os.path.join(os.environ["LOCALAPPDATA"], "ortgpu-fix", "readings")
 os.makedirs(folder, exist_ok=True)
 for name in ("open.whl", "other.whl"):
     with open(os.path.join(folder, name), "wb") as file:
