@@ -86,31 +86,21 @@ def stage_wheels(
         progress("resolve")
         pinned = choose_wheels(plan, target, index, uv, into.work / "compile", progress)
         confirm(chosen_by_others(plan, pinned, index))
-        modules = [companion for companion in companions if not companion.has_data]
-        others = [companion for companion in companions if companion.has_data]
-        coming = [*pinned, *(_written(companion, into.work) for companion in others)]
+        wheels = tuple(pin.wheel for pin in pinned)
         with written_early(into.work):
-            if coming:
-                _install(plan, coming, index, uv, into, progress)
+            if pinned:
+                _install(plan, pinned, index, uv, into, progress)
             if writes_in_place(target.installed):
-                own_shared_files(into.folder, site, [pin.wheel for pin in coming])
-        if modules:
-            _unpack(modules, into, uv)
+                own_shared_files(into.folder, site, wheels)
+        if companions:
+            _unpack(companions, into, uv)
         remove_tree(into.work)
-        every = (*(pin.wheel for pin in coming), *(companion.wheel for companion in modules))
+        every = (*wheels, *(companion.wheel for companion in companions))
         return StagedWheels(every, read_staged_tree(into.folder, site, every))
     except BrokenPipeError as error:
         raise Error("apply-interrupted") from error
     except OSError as error:
         raise disk_error(error, into.work) from error
-
-
-def _written(companion: LocalWheel, work: Path) -> Pinned:
-    """Write a wheel that uv is to install."""
-    path = work / "made" / companion.file
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(companion.content)
-    return Pinned(wheel=companion.wheel, url=path.as_uri())
 
 
 def _install(  # noqa: PLR0917

@@ -4,7 +4,7 @@
 environment, and cannot be imported by that name.
 
     lock                 see `environment_lock`
-    engine.lock          held by the running engine; see `engine.guard`
+    engine.lock          held by the running engine; see `uv.guard`
     stage/               what comes: wheels that are downloaded here, and the engine's prefix
     <number>/journal     one change; see `journal`
     <number>/aside/      the files and the emptied folders that it set aside

@@ -16,7 +16,6 @@ from ..companions.library_list import libraries
 from ..facts.markers import marker_environment
 from ..facts.model import Facts
 from ..facts.wheel_tags import tags_of
-from ..fleet.model import Group, TargetPlan
 from ..index.client import Index
 from ..index.folder import local_path
 from ..index.page import without_credentials
@@ -31,6 +30,7 @@ from ..uv.output import is_taken_as_older, uv_platform
 from ..uv.program import Uv
 from ..uv.project import Question
 from ..versions import allows, numbers
+from .groups import Group, TargetPlan
 from .model import Lock, LockTarget
 
 

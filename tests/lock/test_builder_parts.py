@@ -10,11 +10,11 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.lock import builder as building
 from ortgpu_fix.lock.builder import LockBuilder
+from ortgpu_fix.lock.groups import FleetMachine, Group, TargetPlan
 from ortgpu_fix.lock.model import LockTarget
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.shells import pasted_commands

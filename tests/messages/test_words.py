@@ -7,7 +7,9 @@ import pytest
 from ortgpu_fix.data_files import DATA
 
 TEXTS = {
-    name: (DATA / name).read_text("utf-8") for name in ("texts.toml", "failures.toml", "help.toml")
+    str(path): path.read_text("utf-8")
+    for name in ("texts", "failures", "help")
+    for path in (DATA / f"{name}.toml", *DATA.parent.glob(f"guests/*/{name}.toml"))
 }
 GONE = [
     # stiff, private or untrue
