@@ -13,7 +13,6 @@ from ..errors import Error
 from ..facts.markers import marker_holds
 from ..facts.model import Facts
 from ..facts.wheel_tags import libc_tag
-from ..index.folder import sha256_at
 from ..index.page import without_credentials
 from ..plan.wheels import PYPI, Pinned, Wheel
 from ..utils.foreign_text import plain_name
@@ -35,7 +34,7 @@ def parse_uv_output(
     the same version, and those that the markers exclude. Raises ValueError, KeyError or TypeError
     where the text has another shape, or a release has no wheel that fits; Error `index-no-hash`
     where an index gives no SHA-256, `file-not-on-index` and `download-hash-mismatch` of a wheel of
-    the plan; and OSError.
+    the plan.
     """
     packages = cast("list[_Row]", tomllib.loads(text).get("packages", []))
     by_name: dict[str, _Row] = {
@@ -122,8 +121,11 @@ def _told(row: _Row) -> str | None:
 
 
 def _sha256(row: _Row, url: str, file: str) -> str:
-    """Return the hash of a file; up to 0.11 uv gives none of one of this machine."""
-    return sha256_at(url, _told(row), file=file, page=url.rpartition("/")[0])
+    told = _told(row)
+    if told is None:
+        page = without_credentials(url.rpartition("/")[0])
+        raise Error("index-no-hash", file=file, url=page)
+    return told
 
 
 def _index_of(url: str, indexes: Indexes) -> str:

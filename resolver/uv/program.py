@@ -15,7 +15,7 @@ from ..utils.process import Finished, Runner
 from ..versions import at_least
 from .environment import base_environment
 
-OLDEST = "0.9"
+OLDEST = "0.13"
 """The oldest uv that is taken from PATH; what comes with this program is newer."""
 _READ_SECONDS = 60.0
 

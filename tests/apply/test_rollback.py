@@ -351,7 +351,7 @@ def test_a_damaged_journal(world: World) -> None:
 def test_forgetting(world: World) -> None:
     assert discard_undo_data(world.site) == 0
     change = world.change()
-    (world.site.stage / "wheels").mkdir(parents=True)
+    (world.site.stage / "tree").mkdir(parents=True)
     with pytest.raises(Error, match="unfinished-change"):
         discard_undo_data(world.site)
 

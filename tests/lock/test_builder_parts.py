@@ -39,13 +39,6 @@ SET = (
 NUMPY, PACKAGING = wheel("numpy", "2.4"), wheel("packaging", "26.0")
 
 
-class Served:
-    """An index that is not asked for anything."""
-
-    def __init__(self, **sources: Any) -> None:
-        self.sources = IndexConfig(**sources)
-
-
 class Resolved:
     """A uv that chooses these wheels besides, and remembers what it was asked."""
 
@@ -90,7 +83,7 @@ def builder(
     return LockBuilder(
         options=PlanOptions(),
         matrix=synthetic.matrix(),
-        index=cast("Index", Served(**sources)),
+        index=Index(IndexConfig(**sources)),  # no size is missing: it is not asked for anything
         uv=cast("Any", resolved or Resolved()),
         commands=pasted_commands(["ortgpu-fix", "lock"], "linux"),
         folder=folder,

@@ -42,15 +42,15 @@ def test_the_uv_that_came_with_this_program_is_taken_whatever_path_has(tmp_path:
 
 @pytest.mark.usefixtures("without_the_dependency")
 def test_without_it_that_of_path_is(tmp_path: Path) -> None:
-    path = program(tmp_path / "bin", "echo 'uv 0.12.3 (abc 2026-10-21)'")
+    path = program(tmp_path / "bin", "echo 'uv 0.13.0 (abc 2026-10-21)'")
 
     found = find_uv({"PATH": path}, run)
 
-    assert (found.program, found.name) == (str(tmp_path / "bin" / "uv"), "uv 0.12.3")
+    assert (found.program, found.name) == (str(tmp_path / "bin" / "uv"), "uv 0.13.0")
 
 
 @pytest.mark.usefixtures("without_the_dependency")
-@pytest.mark.parametrize("text", ["echo uv 0.8.24", "echo rubbish", "echo uv x", "exit 1", ""])
+@pytest.mark.parametrize("text", ["echo uv 0.12.24", "echo rubbish", "echo uv x", "exit 1", ""])
 def test_one_that_is_old_or_does_not_answer_is_none(tmp_path: Path, text: str) -> None:
     with pytest.raises(Error, match="uv-missing"):
         find_uv({"PATH": program(tmp_path / "bin", text)}, run)
