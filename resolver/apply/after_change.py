@@ -1,4 +1,4 @@
-"""What an environment has after a change, and what a new torch requires that it lacks.
+"""What an environment has after a change, and what may move with a new torch.
 
 The plan has what onnxruntime requires, at exact versions; what torch requires besides (nccl,
 triton, sympy) is in its wheel only.
@@ -8,25 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from packaging.utils import canonicalize_name
-
-from ..errors import Error
-from ..facts.markers import target_markers
 from ..facts.target import Installed, Target
-from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Plan
-from ..plan.wheels import Wheel
-from ..resolve.environment import Environment, UnmetRequirement
+from ..plan.wheels import TORCH_FAMILY, Wheel
 
-FAMILY = frozenset({TORCH, *DOMAIN_LIBRARIES})
-"""Distributions whose requirements are not in the plan."""
 _LIKE_TORCH = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 """Distributions that belong to a torch."""
 
 
 def incoming_torch(plan: Plan) -> bool:
     """Return whether `plan` installs torch or a domain library of it."""
-    return any(wheel.name in FAMILY for wheel in plan.install)
+    return any(wheel.name in TORCH_FAMILY for wheel in plan.install)
 
 
 def distributions_afterwards(
@@ -51,32 +43,6 @@ def incoming_distributions(
         )
         for wheel, requires in coming.items()
     )
-
-
-def torch_requirements(
-    plan: Plan, then: Target, names: Sequence[str]
-) -> tuple[UnmetRequirement, ...]:
-    """Return what the distributions `names` of the environment `then` require and nothing meets.
-
-    Raises Error `torch-contradicts-plan` where one of them forbids a version of the plan: then the
-    metadata are not those that the matrix knows.
-    """
-    distributions = [
-        installed if installed.key in names else installed._replace(requires=())
-        for installed in then.in_use
-    ]
-    planned = _planned(plan)
-    unmet = Environment(distributions, target_markers(then)).unmet()
-    for missing in unmet:
-        name = canonicalize_name(missing.requirement.name)
-        if name in planned:
-            raise Error(
-                "torch-contradicts-plan",
-                by=f"{missing.by} {missing.version}",
-                requires=str(missing.requirement),
-                planned=f"{name} {planned[name]}",
-            )
-    return unmet
 
 
 def movable_distributions(plan: Plan, target: Target) -> frozenset[str]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from ..companions.build import LocalWheel
-from ..engine.choose import Engine
 from ..errors import Error
 from ..facts.markers import target_markers
 from ..facts.target import Target
@@ -20,8 +19,9 @@ from ..index.client import Index
 from ..plan.model import Plan
 from ..resolve.environment import Environment, UnmetRequirement, consequences
 from ..utils.files import disk_error
-from ..utils.progress import Progress
+from ..utils.progress import Progress, beating
 from ..utils.signals import interruptible, signals_held
+from ..uv.program import Uv
 from .after_change import incoming_distributions
 from .before_change import (
     Allowed,
@@ -35,7 +35,6 @@ from .chosen_wheels import Confirm
 from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
 from .files_to_remove import check_removable, files_to_remove
-from .hashed_files import remember
 from .history import UNFINISHED, delete_journal, prune_history, recorded_changes
 from .journal import Begin
 from .journaled_change import Incoming, JournaledChange, sync_files
@@ -46,10 +45,6 @@ from .state_folder import Site, plain_paths, prepare_state_folder, remove_tree, 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: returns whether it works, and the reason for people if not."""
 _GONE = frozenset({"restore-lost", "restore-moved"})
-_RESUMED = frozenset(
-    {"download-too-slow", "download-truncated", "index-refused", "index-unreachable"}
-)
-"""The network may be back soon: after these errors the next run uses what was downloaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +67,7 @@ def apply(
     target: Target,
     *,
     index: Index,
-    engine: Engine,
+    uv: Uv,
     verify: Verify,
     progress: Progress,
     allowed: Allowed | None = None,
@@ -96,7 +91,6 @@ def apply(
     coming = frozenset({row.name for row in plan.install} | {row.name for row in companions})
     check_removable(target, site, coming.union(plan.uninstall), coming)  # before any download
     with hold_environment_lock(site):
-        check_path_lengths(str(site.stage / "wheels" / wheel.file) for wheel in plan.install)
         prepare_state_folder(site)
         if any(change.state in UNFINISHED for change in recorded_changes(site)):
             raise Error("unfinished-change", folder=target.prefix)
@@ -105,27 +99,25 @@ def apply(
                 plan,
                 target,
                 index=index,
-                engine=engine,
+                uv=uv,
                 progress=progress,
                 confirm=confirm,
                 companions=companions,
             )
             conflicts = _allowed_conflicts(plan, target, staged, allowed)
             check_unchanged(plan, target, staged)
-        except Error as error:
-            if error.code not in _RESUMED:
-                remove_tree(site.stage)
+        except BaseException:
+            remove_tree(site.stage)  # gigabytes that nobody goes on with: uv's cache has them
             raise
         with signals_held(to_the_end=True):
             try:
                 _swap(plan, target, staged, verify=verify, progress=progress)
             finally:
                 untidy = _tidy(site)
-            remember(index.sources.kept, staged.tree.hashes)
     return Applied(
         removed=plan.uninstall,
         installed=tuple((wheel.name, wheel.version) for wheel in staged.wheels),
-        engine=engine.name,
+        engine=uv.name,
         conflicts=conflicts,
         untidy=untidy,
     )
@@ -174,14 +166,13 @@ def _swap(
     tree = staged.tree
     coming = {wheel.name: wheel.version for wheel in staged.wheels}
     # A link to a folder of the environment may lead elsewhere: what counts is where it leads.
-    real = plain_paths((*tree.files, *tree.in_place))
+    real = plain_paths(tree.files)
     paths = files_to_remove(
         target,
         site,
         frozenset(plan.uninstall) | frozenset(coming),
         coming=frozenset(coming),
         incoming={real[path]: tree.hashes.get(path, "") for path in tree.files},
-        in_place=frozenset(real[path] for path in tree.in_place),
         whole=tree.infos,
     )
     check_path_lengths(real.values())
@@ -208,13 +199,15 @@ def _swap(
         try:
             with interruptible():
                 progress("sync")
-                sync_files(file.source for file in incoming)
+                with beating(progress):
+                    sync_files(file.source for file in incoming)
                 change.begin(begin, files=len(paths) + len(incoming))
                 progress("set-aside", files=len(paths))
                 change.set_aside(paths)
                 change.place(incoming, tree.infos, tree.folders)
                 progress("verify")
-                works, reason = verify()
+                with beating(progress):
+                    works, reason = verify()
                 if not works:
                     raise _VerificationFailed(reason)  # noqa: TRY301 - as every failure here
             change.commit()

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..engine.guard import wait_for_engine
 from ..errors import Error
+from ..uv.guard import wait_for_engine
 from .state_folder import Site, check_state_folder, make_folder, read_only, remove_tree
 
 _LONGEST = 4096
@@ -105,14 +105,9 @@ def _same(descriptor: int, path: Path) -> bool:
 
 def _release(descriptor: int, path: Path) -> None:
     """Let go of the lock, and of the whole state folder where nothing else is in it."""
-    stage = path.parent / "stage"
-    with contextlib.suppress(OSError):  # downloads that were begun stay
+    with contextlib.suppress(OSError):
         wait_for_engine(path.parent / "engine.lock")  # of a run that was killed just now
-        for name in ("resolve", "tree", "engine"):
-            remove_tree(stage / name)
-    for folder in (stage / "wheels", stage):
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        remove_tree(path.parent / "stage")
     with contextlib.suppress(OSError):
         if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:
             (path.parent / "engine.lock").unlink(missing_ok=True)

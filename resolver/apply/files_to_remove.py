@@ -39,15 +39,14 @@ def files_to_remove(
     *,
     coming: frozenset[str],
     incoming: Mapping[str, str],
-    in_place: frozenset[str],
     whole: Iterable[str],
 ) -> tuple[str, ...]:
     """Return the absolute paths of all files to set aside, sorted.
 
     `names` are the canonical names of the distributions to remove, with those that are `coming`
     again; `incoming` has the SHA-256 (or "") of every file that will be written by its path, as
-    `plain_paths` returns it; `in_place` are the paths of those that need not be; `whole` are the
-    folders that must be empty before. What other distributions own stays. In a venv a distribution
+    `plain_paths` returns it; `whole` are the folders that
+    must be empty before. What other distributions own stays. In a venv a distribution
     without RECORD is removed all the same where its files are known without it: it comes again, or
     has its files in the shared folder.
 
@@ -66,7 +65,7 @@ def files_to_remove(
         elif _within(site, installed):
             comes_again = installed.key in coming or installed.key.startswith(_BUILDS)
             paths |= _files(installed, known=target.kind == "venv" and comes_again)
-    stays = owners.keys() | in_place
+    stays = owners.keys()
     for path, digest in incoming.items():
         if not site.inside(path):
             raise Error("path-outside", path=path)

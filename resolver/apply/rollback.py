@@ -16,10 +16,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ..engine import guard as engine_guard
 from ..errors import Error
 from ..utils.files import disk_error
 from ..utils.signals import signals_held
+from ..uv import guard as engine_guard
 from .environment_files import copy_of, derived, emptied_folders, files_under
 from .environment_lock import hold_environment_lock
 from .history import (

@@ -4,8 +4,8 @@
 environment, and cannot be imported by that name.
 
     lock                 see `environment_lock`
-    engine.lock          held by the running engine; see `engine.guard`
-    stage/               what comes: wheels that are downloaded here, and the engine's prefix
+    engine.lock          held by the running engine; see `uv.guard`
+    stage/               what comes: the engine's prefix, and what it needs meanwhile
     <number>/journal     one change; see `journal`
     <number>/aside/      the files and the emptied folders that it set aside
     <number>/trash/      what a roll back took out
@@ -136,8 +136,8 @@ def check_state_folder(site: Site) -> bool:
     """Return whether there is a state folder.
 
     Raises Error `state-refused` where it, or what is directly in it, in its changes and in `stage`,
-    is a link, belongs to somebody else or is neither file nor folder (a pipe would be waited for),
-    or where a download shares its file; and `environment-read-only` where it cannot be read.
+    is a link, belongs to somebody else or is neither file nor folder (a pipe would be waited for);
+    and `environment-read-only` where it cannot be read.
     """
     try:
         owners = {_own_user(), 0, os.lstat(site.purelib).st_uid}
@@ -147,12 +147,8 @@ def check_state_folder(site: Site) -> bool:
             if _is_trusted(Path(entry.path), owners) and entry.name.isdigit():
                 for name in ("journal", "aside", "trash", "engine", "reserve"):
                     _is_trusted(Path(entry.path, name), owners)
-        for folder in (site.stage, site.stage / "wheels"):
-            for entry in [*os.scandir(folder)] if folder.is_dir() else []:
-                _is_trusted(Path(entry.path), owners)
-                # What is appended to a download would be appended to the other file, too.
-                if entry.name.endswith(".part") and entry.stat().st_nlink > 1:
-                    raise Error("state-refused", path=entry.path, why="shared")
+        for entry in [*os.scandir(site.stage)] if site.stage.is_dir() else []:
+            _is_trusted(Path(entry.path), owners)
     except FileNotFoundError:  # there is no site-packages either
         return False
     except OSError as error:

@@ -24,12 +24,12 @@ from .environment_files import (
     derived,
     files_under,
     fingerprint,
+    has_content,
     is_interpreter,
     is_same,
     metadata_folders,
     recorded_files,
 )
-from .hashed_files import has_content
 from .journal import (
     Fingerprint,
     Record,

@@ -26,7 +26,6 @@ from .machine import (
     with_surroundings,
     with_unknown_releases,
 )
-from .matrix_files import wheels_folder
 from .options import plan_options_of
 
 if TYPE_CHECKING:
@@ -130,7 +129,6 @@ def index_config_of(
         torch_index=arguments.torch_index_url,
         tensorrt_index=arguments.tensorrt_index_url,
         find_links=wheels_given(arguments),
-        kept=wheels_folder(environ),
         offline=arguments.offline,
         prefix=prefix,
     )

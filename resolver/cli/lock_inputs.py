@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..companions.build import LocalWheel
-from ..engine.choose import choose_resolver
 from ..errors import Error
 from ..facts.model import GPU_BUILD
 from ..index.client import Index
@@ -24,6 +23,7 @@ from ..resolve.resolver import resolve
 from ..resolve.situation import situation
 from ..utils.files import write
 from ..utils.process import run
+from ..uv.program import find_uv
 from .command_line import SYSTEM, words_of
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
@@ -64,7 +64,7 @@ def plan_group(
     group = _group(made, inputs)
     if group is not None:
         return PlannedGroups([group], inputs.options, inputs.matrix)
-    print_plan(made, inputs, arguments, environ, language)
+    print_plan(made, inputs, arguments, language)
     return VERDICT_EXIT["impossible"]
 
 
@@ -107,7 +107,7 @@ def lock_builder(
         options=options,
         matrix=matrix,
         index=Index(index_config_of(arguments, environ, None)),
-        resolver=choose_resolver(environ, run),
+        uv=find_uv(environ, run),
         commands=pasted_commands(("ortgpu-fix", "lock", *words_of(arguments, _FLAGS)), SYSTEM),
         folder=Path.cwd() if output is None else output.absolute().parent,
         companions=arguments.directory,

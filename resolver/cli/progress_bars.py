@@ -43,6 +43,8 @@ class Bars:
 
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
         """Draw how far a step is; steps without bytes are said on a line of their own."""
+        if code == "working":  # what is drawn moves by itself
+            return
         if not total:
             line = self._texts.progress(code, **values)
             if line not in self._said:

@@ -50,7 +50,7 @@ class Texts(NamedTuple):
         The hint is that of its `problem`, where that is an error.
         """
         row = self.table["errors"][error.code]
-        values = {"command": self.command} | {
+        values = {"command": self.command, "flag": "--index-url"} | {
             name: self.error(value).text if isinstance(value, Error) else self._shown(name, value)
             for name, value in error.values.items()
         }

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-ChildPurpose = Literal["look", "compute", "index", "install", "tool"]
+ChildPurpose = Literal["look", "compute", "index", "tool"]
 """`look`: the target's Python says what it is. `compute`: it, or ours, loads the driver or CUDA.
-`index`: an engine that asks an index, as the user's own configuration has it. `install`: one that
-installs what is here. `tool`: a program of the system whose words are read."""
+`index`: uv, which compiles or installs, and `keyring`. `tool`: a program of the system whose words
+are read."""
 
 _EVERYWHERE = (
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "LANG", "LANGUAGE", "LC_*", "TZ"),
@@ -49,7 +49,8 @@ _GIT = ("GIT_*",)
 """In a hook of git they say which repository it is."""
 _UV = (
     *("UV_CACHE_DIR", "UV_NO_CACHE", "UV_LINK_MODE", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS"),
-    *("UV_HTTP_*", "UV_REQUEST_TIMEOUT", "UV_CONCURRENT_*", "UV_LOCK_TIMEOUT"),
+    *("UV_CREDENTIALS_DIR", "UV_HTTP_*", "UV_REQUEST_TIMEOUT", "UV_CONCURRENT_*"),
+    "UV_LOCK_TIMEOUT",
 )
 """What counts for a download whose files are chosen (https://docs.astral.sh/uv/reference/environment/).
 Which index it is, is in our own hands."""
@@ -58,7 +59,6 @@ _PASSES: Mapping[ChildPurpose, tuple[str, ...]] = {
     "look": (*_EVERYWHERE, *_ENVIRONMENT),
     "compute": (*_EVERYWHERE, *_ENVIRONMENT, *_COMPUTING),
     "index": (*_EVERYWHERE, *_ENVIRONMENT, *_NETWORK, *_KEYRING, *_UV),
-    "install": (*_EVERYWHERE, *_ENVIRONMENT),
     "tool": (*_EVERYWHERE, *_GIT),
 }
 _NAMES = {
@@ -71,14 +71,10 @@ _BEGINNINGS = {
 }
 _PYTHON = {"PYTHONDONTWRITEBYTECODE": "1"}
 """No child writes bytecode into an environment that must not change."""
-_ENGINE = {**_PYTHON, "NO_COLOR": "1", "UV_NO_CONFIG": "1"}
-"""No file of the user's adds an index: a stray find-links once put another torch into a staged
-install."""
 _SET: Mapping[ChildPurpose, Mapping[str, str]] = {
     "look": _PYTHON,
     "compute": _PYTHON,
-    "index": _ENGINE,
-    "install": _ENGINE,
+    "index": {**_PYTHON, "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"},
     "tool": {"LC_ALL": "C"},
 }
 

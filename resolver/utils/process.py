@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
-from .child_environment import child_environment
 from .child_output import heard_lines, heard_terminal
 from .signals import handled, signals_deferred
 
@@ -279,21 +278,3 @@ def temporary_in(folder: str) -> dict[str, str]:
     Libraries leave some there: onnxruntime 1.31 the file `.ses` of its telemetry.
     """
     return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
-
-
-def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of an engine that asks an index, with all that is the engine's own.
-
-    For `engine` alone, until it takes `child_environment` as everybody else.
-    """
-    own = {name: value for name, value in environ.items() if name.startswith(("PIP_", "UV_"))}
-    return child_environment(environ, "index") | own
-
-
-def install_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of an engine that installs what is here; see `own_environment`."""
-    return child_environment(environ, "install") | {
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_NO_INPUT": "1",
-    }

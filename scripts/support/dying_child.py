@@ -16,7 +16,7 @@ STEPS = frozenset(
 """What Python tells its audit hooks of changes to the disk, beside a file that is opened."""
 KILLED = 9
 counting = threading.Event()
-"""Not set while the files of wheels are unpacked: what pip and uv do is no step."""
+"""Not set while the files of wheels are unpacked: what uv does is no step."""
 
 
 class Ended(NamedTuple):

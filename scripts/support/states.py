@@ -1,6 +1,6 @@
 """A tiny environment whose user and whose applies do what they like, and what must come of it.
 
-The disk is real, and so is all of `resolver/apply`: only what pip or uv would unpack is written by
+The disk is real, and so is all of `resolver/apply`: only what uv would unpack is written by
 hand. What is to be expected is computed from snapshots and from the promises, not by the program.
 """
 
@@ -252,7 +252,7 @@ class World:
             return staged
 
         nowhere = Index(IndexConfig(offline=True))
-        options: dict[str, Any] = {"index": nowhere, "engine": type("Uv", (), {"name": "uv"})}
+        options: dict[str, Any] = {"index": nowhere, "uv": type("Uv", (), {"name": "uv"})}
         options |= {"verify": lambda: (True, ""), "progress": silent}
         with (
             patch.object(apply_plan, "stage_wheels", stage),

@@ -368,8 +368,8 @@ def test_downloads_that_were_begun_are_discarded_and_weighed(site: Site) -> None
     assert discard_downloads(site) is None
     site.state.mkdir()
     assert discard_downloads(site) is None
-    (site.stage / "wheels").mkdir(parents=True)
-    (site.stage / "wheels" / "one.whl.part").write_bytes(bytes(1234))
+    (site.stage / "tree").mkdir(parents=True)
+    (site.stage / "tree" / "half.so").write_bytes(bytes(1234))
 
     assert discard_downloads(site) == 1234
     assert not site.stage.exists()

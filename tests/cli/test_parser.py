@@ -26,13 +26,13 @@ from ortgpu_fix.cli.guests import COMMANDS
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def environment(home: Path, env: Mapping[str, str] | None) -> dict[str, str]:
-    clean = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+    clean = clean_environment() | {"HOME": str(home), "LANG": "C.UTF-8"}
     return clean | dict(env or {})
 
 

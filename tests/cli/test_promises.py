@@ -395,7 +395,7 @@ def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
     assert not [word for word in ("libcuda-missing", *unsaid) if word in said]
 
 
-def test_without_the_network_nobody_brings_what_pip_or_uv_chooses(
+def test_without_the_network_nobody_brings_what_uv_chooses(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     line = parse(["--facts", "example", "--offline"])
@@ -403,7 +403,7 @@ def test_without_the_network_nobody_brings_what_pip_or_uv_chooses(
     plan = resolve(there.facts, there.options, there.matrix)
     plan = plan._replace(install=(), requires=("flatbuffers",))
 
-    print_plan(plan, there._replace(target=TARGET), line, {}, "en")
+    print_plan(plan, there._replace(target=TARGET), line, "en")
 
     assert "--offline" not in capsys.readouterr().out.strip().splitlines()[-1]
 
@@ -445,7 +445,7 @@ def test_what_needs_the_network_is_not_promised_without_it(
     def told(target: Target | None) -> tuple[bool, bool]:
         """Return whether the promised command is --offline, and whether all wheels are here."""
         inputs = there._replace(target=target, elsewhere=target is None)
-        print_plan(plan, inputs, line, {"XDG_CACHE_HOME": str(tmp_path)}, "en")
+        print_plan(plan, inputs, line, "en")
         text = capsys.readouterr().out
         return "--offline" in text.strip().splitlines()[-1], "Nothing to download" in text
 
@@ -453,7 +453,7 @@ def test_what_needs_the_network_is_not_promised_without_it(
     for wheel in plan.install:
         with (tmp_path / wheel.file).open("wb") as file:
             file.truncate(wheel.size)
-    assert told(TARGET) == (False, True)  # what pip or uv chooses comes from that folder, too
+    assert told(TARGET) == (False, True)  # what uv chooses comes from that folder, too
     for name in ("flatbuffers-25-py3-none-any.whl", "protobuf-4-py3-none-any.whl"):
         (tmp_path / name).touch()
         assert told(TARGET) == (False, True)

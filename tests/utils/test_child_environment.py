@@ -40,8 +40,8 @@ def test_what_changes_how_a_child_behaves_or_prints_reaches_none(
     [
         *((name, PURPOSES) for name in ("PATH", "HOME", "LC_CTYPE", "LD_LIBRARY_PATH", "TMPDIR")),
         *((name, PURPOSES) for name in ("SystemRoot", "LOCALAPPDATA", "ProgramFiles(x86)")),
-        ("PYTHONUSERBASE", ("look", "compute", "index", "install")),
-        ("PYTHONNOUSERSITE", ("look", "compute", "index", "install")),
+        ("PYTHONUSERBASE", ("look", "compute", "index")),
+        ("PYTHONNOUSERSITE", ("look", "compute", "index")),
         *((name, ("compute",)) for name in ("CUDA_VISIBLE_DEVICES", "ORTGPU_FIX_AUTOLOAD")),
         *((name, ("compute",)) for name in ("OMP_NUM_THREADS", "NVIDIA_TF32_OVERRIDE")),
         *((name, ("index",)) for name in ("https_proxy", "NO_PROXY", "SSL_CERT_FILE", "NETRC")),
@@ -64,7 +64,7 @@ def test_what_a_child_needs_reaches_it_and_no_other(
 def test_what_is_set_for_a_child_is_set_whatever_the_user_has() -> None:
     assert child_environment({"LC_ALL": "de_DE.UTF-8"}, "tool") == {"LC_ALL": "C"}
     asked = child_environment({"NO_COLOR": "", "PYTHONDONTWRITEBYTECODE": ""}, "index")
-    assert (asked["NO_COLOR"], asked["UV_NO_CONFIG"]) == ("1", "1")
+    assert (asked["NO_COLOR"], asked["UV_PYTHON_DOWNLOADS"]) == ("1", "never")
     assert asked["PYTHONDONTWRITEBYTECODE"] == "1"
 
 

@@ -28,13 +28,13 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.journal import Mark
 from ortgpu_fix.apply.journaled_change import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
-from ortgpu_fix.engine import guard
-from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
 from ortgpu_fix.guests.machines.lock_text import read_lock_text
 from ortgpu_fix.messages.shells import pasted_commands
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
+from ortgpu_fix.uv import guard
+from ortgpu_fix.uv.guard import guarded_command, wait_for_engine
 
 pytestmark = pytest.mark.skipif(sys.platform != "win32", reason="needs Windows")
 ENGINE = "import sys, time; open(sys.argv[1], 'w').write(str(1)); time.sleep(60)"
@@ -73,7 +73,7 @@ def test_what_an_engine_starts_ends_with_the_tool_and_with_the_guard(
     """As uv starts interpreters: one of them outlived both, and held the lock."""
     tool = (
         "import sys; from pathlib import Path;"
-        "from ortgpu_fix.engine.guard import guarded_command;"
+        "from ortgpu_fix.uv.guard import guarded_command;"
         "from ortgpu_fix.utils.process import run;"
         "run(guarded_command(sys.argv[2:], Path(sys.argv[1])), timeout=60, lifeline=True)"
     )

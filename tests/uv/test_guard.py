@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.engine import guard as engine_guard
-from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.utils import process
 from ortgpu_fix.utils.process import run
+from ortgpu_fix.uv import guard as engine_guard
+from ortgpu_fix.uv.guard import guarded_command, wait_for_engine
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="Windows has its own guard: tests/windows"

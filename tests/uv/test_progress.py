@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from ortgpu_fix.engine import uv_progress
-from ortgpu_fix.engine.uv_progress import DrawnProgress
 from ortgpu_fix.plan.wheels import Wheel
+from ortgpu_fix.uv import progress as uv_progress
+from ortgpu_fix.uv.progress import DrawnProgress
 
 BAR = "-" * 30
 

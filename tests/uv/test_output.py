@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from example_target import TARGET
 
-from ortgpu_fix.engine.uv_output import parse_uv_output, uv_platform
 from ortgpu_fix.facts.model import Facts
+from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.facts.wheel_tags import tags_of
+from ortgpu_fix.plan.wheels import Pinned
+from ortgpu_fix.uv.indexes import Indexes
+from ortgpu_fix.uv.output import parse_uv_output, uv_platform
+from ortgpu_fix.uv.project import Question
 from synthetic import machine
 
 ANSWER = """
@@ -56,10 +61,29 @@ def test_a_machine_has_a_word(facts: Facts, word: str) -> None:
     assert uv_platform(facts) == word
 
 
+def parse(
+    text: str,
+    folder: str = "/w",
+    *,
+    installed: dict[str, str] | None = None,
+    markers: dict[str, str] | None = LINUX,
+) -> list[Pinned]:
+    rows = [Installed(name, version, "/x") for name, version in (installed or {}).items()]
+    question = Question(
+        wheels=(),
+        version="3.11.7",
+        tags=tuple(tags_of(machine())),
+        markers=markers,
+        target=TARGET._replace(installed=tuple(rows)),
+    )
+    indexes = Indexes(default="https://a.org/simple")
+    return list(parse_uv_output(text, Path(folder), question, indexes))
+
+
 def test_the_wheels_that_fit_come_the_best_first() -> None:
     text = ANSWER.format(tag="manylinux_2_28_x86_64", **VALUES)
 
-    found = list(parse_uv_output(text, Path("/work/here"), list(tags_of(machine())), {}, LINUX))
+    found = parse(text, "/work/here")
 
     assert [(one.wheel.file, one.wheel.size, one.url) for one in found] == [
         (
@@ -74,9 +98,7 @@ def test_the_wheels_that_fit_come_the_best_first() -> None:
 def test_what_is_installed_already_is_left_out() -> None:
     text = ANSWER.format(tag="win_amd64", **VALUES)
 
-    found = list(
-        parse_uv_output(text, Path("/w"), list(tags_of(machine())), {"native": "2.0"}, None)
-    )
+    found = parse(text, installed={"native": "2.0"}, markers=None)
 
     assert [one.wheel.name for one in found] == ["pyreadline3"]
 
@@ -87,7 +109,7 @@ def test_a_release_without_a_wheel_that_fits_is_no_answer() -> None:
     )
 
     with pytest.raises(KeyError, match="no wheel of native"):
-        list(parse_uv_output(text, Path("/w"), list(tags_of(machine())), {}, LINUX))
+        parse(text)
 
 
 def row(name: str, *files: str, **more: str) -> str:
@@ -98,8 +120,7 @@ def row(name: str, *files: str, **more: str) -> str:
 
 
 def parsed(text: str, **installed: str) -> list[tuple[str, str]]:
-    found = parse_uv_output(text, Path("/w"), list(tags_of(machine())), installed, LINUX)
-    return [(one.wheel.name, one.wheel.file) for one in found]
+    return [(one.wheel.name, one.wheel.file) for one in parse(text, installed=installed)]
 
 
 def test_what_is_left_out_hides_nothing_that_comes_after_it() -> None:
@@ -130,6 +151,6 @@ def test_of_the_tags_of_one_wheel_the_best_counts() -> None:
 def test_a_size_is_a_number_or_not_known(said: str, size: int) -> None:
     text = ANSWER.format(tag="win_amd64", **VALUES).replace("size = 7", f"size = {said}")
 
-    [found, *_] = parse_uv_output(text, Path("/w"), list(tags_of(machine())), {}, LINUX)
+    [found, *_] = parse(text)
 
     assert found.wheel.size == size
