@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import os
 import sys
 
@@ -18,10 +20,14 @@ from .utils.signals import signals_as_interrupt, signals_held
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells have it."""
+_GARBAGE = 100_000
+"""New objects after which garbage is looked for; with the 700 of Python it is a tenth of a plan."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; never raises, never shows a traceback."""
+    gc.set_threshold(_GARBAGE)
+    atexit.register(gc.freeze)  # what ends with the process is not looked through once more
     from .cli.parser import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -56,7 +56,7 @@ Plan
   + 2 nvidia wheels       for CUDA 12, 200 MB
   + ortgpu-fix-libraries  1.26.0, loads these libraries for every application
   + onnxruntime           1.26.0, empty: for packages that require onnxruntime
-  + flatbuffers           version chosen by pip or uv at install time
+  + flatbuffers           version chosen by uv at install time
                           up to 500 MB to download
 
 To use a newer release
