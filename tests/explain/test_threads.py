@@ -92,10 +92,7 @@ def test_where_no_line_says_a_failure_nothing_is_said() -> None:
     assert of("alarm") == set()
 
 
-WRONG = {
-    "https://github.com/chflame163/ComfyUI_CatVTON_Wrapper/issues/51",
-    "https://github.com/microsoft/onnxruntime/issues/5351",
-}
+WRONG = {"https://github.com/microsoft/onnxruntime/issues/5351"}
 """TensorRT's library is missing, and CUDA's is taken to be."""
 
 
