@@ -45,7 +45,7 @@ NO_LIST, NO_FILES = reason("here-no-list"), reason("here-no-files")
 NATIVE = "first/provider-files-missing--onnxruntime-8111"
 OLD_NUMPY = "first/numpy-too-old--onnxruntime4raspberrypi-1"
 TENSORRT = (
-    "onnxruntime 1.22.0\n"
+    "onnxruntime-gpu==1.22.0\n"
     "EP Error when using ['TensorrtExecutionProvider', 'CUDAExecutionProvider']\n"
     "Failed to load library libonnxruntime_providers_tensorrt.so with error: libnvinfer.so.10:"
     " cannot open shared object file: No such file or directory\n"

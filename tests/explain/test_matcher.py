@@ -380,21 +380,21 @@ def test_what_only_rust_s_ort_says_is_of_a_rust_program(log: str) -> None:
     assert (found.code, found.origin, found.commands) == ("cpu-build-in-use", "rust", ())
 
 
-def test_the_release_of_a_log_is_the_first_that_it_names() -> None:
-    named = "onnxruntime 1.22.0\n"
+def test_the_version_that_a_log_shows_goes_before_the_machine_s() -> None:
+    named = "onnxruntime-gpu=={}\n"
     complaint = "Failed to load library libonnxruntime_providers_tensorrt.so with error: x\n"
     complaint = f"EP Error when using ['TensorrtExecutionProvider']\n{complaint}"
     complaint += "libnvinfer.so.10: cannot open shared object file\n"
 
-    def only_code(*pieces: str, release: str | None = None) -> list[str]:
-        return [each.code for each in explain_log(pieces, TABLE, release=release)][-1:]
+    def only_code(log: str, release: str | None = None) -> list[str]:
+        return [each.code for each in explain_log(log, TABLE, release=release)][-1:]
 
-    early = only_code(named, complaint)
-    assert early != only_code("onnxruntime 1.26.0\n", complaint)
-    for later in ("onnxruntime 1.26.0\n", "onnxruntime\n", "nothing\n"):
-        assert only_code(named, complaint + later) == early
-    assert only_code(complaint, release="1.22.0") == early
-    assert only_code(named, complaint, release="1.26.0") == early
+    early = only_code(named.format("1.22.0") + complaint)
+    assert early == only_code(complaint, "1.22.0") == ["tensorrt-cpu-fallback"]
+    assert only_code(named.format("1.22.0") + complaint, "1.26.0") == early
+    assert only_code(named.format("1.26.0") + complaint) == ["tensorrt-unavailable"]
+    both = named.format("1.22.0") + named.format("1.26.0")
+    assert only_code(both + complaint) == ["tensorrt-unavailable"]
 
 
 # The five machines whose owners wrote down what went wrong
