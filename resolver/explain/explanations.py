@@ -27,7 +27,7 @@ OWN = "own"
 """The kind of program that brings an onnxruntime itself, where no more is known of it."""
 NEEDS_CUDA = frozenset({"libraries", "cudnn", "fallback"})
 """What rows are about that say more where it is known which CUDA the build needs."""
-_SENTENCE = re.compile(r"(.+?)(?:[.:] |[。：])(.*)", re.DOTALL)
+_END = re.compile(r"[.:] |[。：]")
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
@@ -254,8 +254,11 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 def _first_sentence(text: str) -> tuple[str, str]:
     """Return the first sentence of a cause, which is its headline, and what follows it."""
-    first = _SENTENCE.match(text)
-    return (first[1], first[2] or text) if first else (text, text)
+    for end in _END.finditer(text):
+        first, rest = text[: end.start()], text[end.end() :]
+        if rest and first.count("(") == first.count(")") and first.count("（") == first.count("）"):
+            return first, rest
+    return text, text
 
 
 def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
