@@ -6,9 +6,9 @@ by the real programs. `healthy` is a text in which nothing is wrong, `none` a fa
 kind, `prose` one in which people tell of a failure and no program's line does: of these nothing is
 said. A third is aside, by the project's name alone, for onnxruntime's own threads by their address:
 whoever wrote the rules did not look at what is said of it until they were finished. It was run
-once, on 2026-11-28, with the labels that it had before prose was left out: of 505 with a cause 411 were
-right, 79 got no answer and 15 another one (2 of these an effect, which is told as one); of 88 in
-which nothing of ours is wrong 3 got an answer. No rule was written after that.
+once, on 2026-11-28, with the labels that it had before prose was left out: of 505 with a cause
+411 were right, 79 got no answer and 15 another one (2 of these an effect, which is told as one);
+of 88 in which nothing of ours is wrong 3 got an answer. No rule was written after that.
 """
 
 from __future__ import annotations
