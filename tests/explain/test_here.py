@@ -565,6 +565,7 @@ def test_what_no_facts_can_tell_is_only_what_a_running_program_does() -> None:
         "gpu-program-fault",
         "gpu-timeout",
         "index-unreachable",
+        "node-cuda-not-downloaded",
         "nodes-on-cpu",
         "nvvm-missing",
         "out-of-memory",
