@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from ..errors import Error
-from ..explain.matcher import Search
-from ..explain.reading import decoded, text_of
+from ..log_lines.matcher import Search
+from ..log_lines.reading import decoded, text_of
 
 STDIN = "-"
 BLOCK = 1 << 20

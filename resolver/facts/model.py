@@ -160,8 +160,6 @@ class Interpreter(NamedTuple):
     """The program that PATH has in place of one of the environment's that use onnxruntime."""
     moved_from: str | None = None
     """The folder that a virtual environment was made in, where it lies elsewhere now."""
-    keep_moved: bool = False
-    """What `--keep` wrote names the place where the environment was: pip installs nothing."""
     change: ChangeState | None = None
     """The undo data of this program in the environment."""
     change_size: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
-from ..companions.contents import KEEP, LIBRARIES, LINE, STAND_IN, wheel_file
+from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
@@ -18,7 +18,7 @@ from ..plan.wheels import PYPI, Wheel, oldest_python, short_name
 from ..versions import allows, major, newest_first
 from . import msvc
 from .candidate import Candidate
-from .changes import Changes
+from .changes import Changes, lying_in_wheels, not_in_system
 from .findings_machine import WITHOUT_A_DRIVER, machine_findings
 from .findings_others import (
     conflict_findings,
@@ -128,8 +128,6 @@ def _place(here: Situation) -> Iterator[Finding]:
         yield finding(COMMAND_ELSEWHERE, "error", path=here.facts.python.command)
     if here.facts.python.moved_from is not None:
         yield finding("environment-moved", "info", path=here.facts.python.moved_from)
-    if here.facts.python.keep_moved:
-        yield finding("keep-moved", "warning")
 
 
 def _owner(here: Situation) -> Iterator[Finding]:
@@ -225,6 +223,7 @@ def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Ite
 def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     installing = {wheel.name: wheel for wheel in changes.install}
     missing: dict[str, list[str]] = {}
+    lacking = not_in_system(best, here)
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
         installed = here.facts.package(name)
@@ -232,7 +231,8 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             continue
         if installed is None:
             needed = [need.library for need in best.build.needs if need.distribution == name]
-            missing[name] = needed
+            if name in lacking:
+                missing[name] = needed
             continue
         yield finding(
             "library-unfit" if installed.intact else "library-gutted",
@@ -248,7 +248,7 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             names=", ".join(map(short_name, missing)),
             cuda=major(best.build.cuda),
         )
-    for library in sorted(changes.system):
+    for library in sorted(changes.system.keys() - lying_in_wheels(changes.system, best, here)):
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)
@@ -284,8 +284,6 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
-    if KEEP in names:
-        yield finding("keep", "info")
     if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in changes.uninstall:
         by = tuple(sorted((demand.by for demand in here.demanded(STAND_IN)), key=str))
         yield finding("onnxruntime-not-provided", "warning", by=by)

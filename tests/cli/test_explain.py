@@ -18,8 +18,8 @@ from command import run_here
 
 import synthetic
 from ortgpu_fix import __main__
-from ortgpu_fix.cli.commands import explain
 from ortgpu_fix.errors import Error
+from ortgpu_fix.guests.explain import command as explain
 from ortgpu_fix.utils.process import install_environment
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -286,6 +286,71 @@ def test_the_same_output_twice_is_one_machine(run: Run) -> None:
     assert document(run(LINUX + LINUX))["driver"]["version"] == "535.104.12"
 
 
+OLD_SMI = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 384.130                Driver Version: 384.130                   |
+|-------------------------------+----------------------+----------------------+
++-----------------------------------------------------------------------------+
+"""
+OF_OTHERS = json.dumps(
+    {
+        "version": "1",
+        "installed": [
+            {"metadata": {"version": "1.0"}},
+            {"metadata": {"name": "pip", "version": "24.0"}},
+        ],
+        "environment": {
+            "platform_system": "Darwin",
+            "platform_machine": "riscv64",
+            "python_full_version": 3,
+        },
+    },
+    indent=2,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (OLD_SMI, {"driver": "384.130"}),
+        (
+            "driver_version, memory.total [MiB]\n581.29, 8151 MiB\n",
+            {"driver": "581.29"},
+        ),
+        (
+            "name, driver_version\nTesla T4, [N/A]\n",
+            {"gpus": [{"name": "Tesla T4", "compute_capability": "7.5"}]},
+        ),
+        (
+            CONDA.replace("python  ", "perl  "),
+            {
+                "packages": {
+                    "libgcc-mutex": {"version": "0.1", "held": "conda"},
+                    "onnxruntime-gpu": {"version": "1.20.1"},
+                    "perl": {"version": "3.10.12", "held": "conda"},
+                    "torch": {"version": "2.5.1", "held": "conda"},
+                }
+            },
+        ),
+        ('{\n  "name": "mine"\n}\n', {}),
+        (OF_OTHERS, {"packages": {"pip": {"version": "24.0"}}}),
+        ('{"version": "1", "installed": [], "environment": null}\n', {}),
+    ],
+)
+def test_what_an_output_does_not_say_is_not_known(text: str, shown: dict[str, Any]) -> None:
+    read = read_outputs(text, load_table("gpus"))
+
+    assert {name: row.value for name, row in read.shown.items()} == shown
+
+
+def test_a_cut_name_that_begins_several_products_of_one_capability_is_known() -> None:
+    cut = WINDOWS.replace("NVIDIA GeForce RTX 3060 ...", "NVIDIA GeForce GTX 106...  ")
+    read = read_outputs(cut, load_table("gpus"))
+
+    [card] = read.shown["gpus"].value
+    assert (card["name"], card["compute_capability"]) == ("NVIDIA GeForce GTX 106", "6.1")
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     environ = install_environment(os.environ) | {"HOME": str(tmp_path)}
     done = run_here("facts", "--from-text", "nowhere.txt", cwd=tmp_path, env=environ)

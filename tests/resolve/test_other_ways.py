@@ -300,13 +300,3 @@ def test_without_a_gpu_nothing_is_promised_and_a_change_is_rolled_back_first() -
     assert plan(PLUGIN | {"gpus": []}).verdict == "impossible"
     unfinished = PLUGIN | {"python": PLUGIN["python"] | {"change": "unfinished"}}
     assert plan(unfinished).verdict == "fixable"
-
-
-def test_a_plugin_is_kept_by_pip_as_it_is() -> None:
-    """No stand-in has the place of an onnxruntime that is the real one."""
-    made = plan(PLUGIN, keep=True)
-
-    assert made.companions == ()
-    assert [row.name for row in plan(OF_TRAINING, keep=True).companions] == [
-        *("ortgpu-fix-libraries", "onnxruntime")
-    ]

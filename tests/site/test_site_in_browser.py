@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from site_pages import ROOT
 
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.messages.catalog import LANGUAGES, Language
 from support import site_browser
 from support.site_browser import CHROMIUM, Asking, chromium, served
-from support.site_pages import ROOT
 
 pytestmark = [
     pytest.mark.slow,

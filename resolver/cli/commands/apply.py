@@ -42,8 +42,7 @@ from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, index_config_of
-from ..keeping import wheels_to_keep
-from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand
+from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand, with_runs_on
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -56,6 +55,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    plan = with_runs_on(plan, inputs, arguments)
     sections = plan_sections(
         plan,
         inputs.facts,
@@ -195,10 +195,7 @@ def _do(  # noqa: PLR0917
             progress=progress,
             allowed=allowed,
             confirm=agreed,
-            companions=[
-                *companions_of(plan, inputs),
-                *wheels_to_keep(plan, target, inputs.options, environ),
-            ],
+            companions=companions_of(plan, inputs),
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)
