@@ -418,3 +418,66 @@ def test_the_command_line_allows_what_it_would_be_refused_for(
     document = json.loads(run("explain", "--facts", facts, "--json", text_in=log).stdout)
 
     assert document["mending"]["command"] == "ortgpu-fix --allow provider --apply"
+
+
+# What the log shows of its program
+
+VENV = MISSING.replace(
+    "libonnx", "/opt/my app/.venv/lib/python3.11/site-packages/onnxruntime/capi/libonnx", 1
+)
+PORTABLE = (
+    'LoadLibrary failed with error 126 "找不到指定的模块。" when trying to load'
+    ' "D:\\portable\\python_embeded\\Lib\\site-packages\\onnxruntime\\capi\\'
+    'onnxruntime_providers_cuda.dll"\n'
+)
+SMI = """onnxruntime_gpu-1.19.2.dist-info
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|   0  NVIDIA GeForce RTX 3060        Off |   00000000:01:00.0  On |                  N/A |
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--text-only",)])
+@pytest.mark.parametrize(
+    ("log", "command"),
+    [
+        (VENV, "ortgpu-fix --python '/opt/my app/.venv' --apply"),
+        (PORTABLE, r"ortgpu-fix --python D:\portable\python_embeded\python.exe --apply"),
+    ],
+)
+def test_the_command_has_the_environment_that_the_log_names(
+    log: str, command: str, flags: tuple[str, ...], run: Run
+) -> None:
+    document = explained(run("explain", "-", *flags, "--json", text_in=log))
+
+    assert document["mending"]["command"] == command
+    assert [row["here"] for row in document["explanations"]] == [None]
+
+
+def test_what_would_be_installed_follows_from_the_outputs_in_the_log(run: Run) -> None:
+    mending = explained(run("explain", "-", "--json", text_in=SMI + VENV))["mending"]
+
+    assert "nvidia-cublas-cu12 12.2.5.6" in mending["installs"]
+    assert not [each for each in mending["installs"] if each.startswith("onnxruntime-gpu")]
+    assert explained(run("explain", "-", "--json", text_in=VENV))["mending"]["installs"] == []
+
+
+def test_where_nothing_decides_the_versions_the_question_is_asked(run: Run) -> None:
+    said = run("explain", "-", "--text-only", text_in=VENV).stdout
+
+    assert "ask:" in said
+    assert "which driver and GPU" in said
+
+
+@pytest.mark.parametrize(
+    ("environ", "text", "told"),
+    [
+        ({}, PORTABLE, "原因："),
+        ({"LANG": "en_US.UTF-8"}, PORTABLE, "cause:"),
+        ({"ORTGPU_FIX_LANG": "en"}, PORTABLE, "cause:"),
+        ({}, PORTABLE.replace("找不到指定的模块。", ""), "cause:"),
+    ],
+)
+def test_a_chinese_log_is_answered_in_chinese_where_no_language_is_set(
+    environ: dict[str, str], text: str, told: str, run: Run
+) -> None:
+    assert told in run("explain", "-", "--text-only", text_in=text, env=environ).stdout

@@ -488,12 +488,6 @@ def test_a_blank_of_a_web_page_is_one() -> None:
     assert [each.code for each in explain_log(log, TABLE)] == ["driver-too-old"]
 
 
-def test_importing_torch_first_is_explained() -> None:
-    found = only("Failed to create CUDAExecutionProvider")
-    assert "torch first" in found.remedy
-    assert "get_device()" in found.cause
-
-
 # Any text, any size
 
 
