@@ -39,7 +39,7 @@ class LockTarget:
     """The wheels that the plan selects, and the companions that the lock contains. `url` is the
     address in the lock: of companions, and where the format has one, else empty."""
     closure: tuple[Pinned, ...]
-    """The other distributions, as pip or uv resolved them; a release may have several wheels."""
+    """The other distributions, as uv resolved them; a release may have several wheels."""
     ranges: tuple[str, ...]
     """What the closure was resolved from: `numpy>=1.21.6`."""
     libraries: tuple[str, ...] = ()

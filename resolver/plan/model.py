@@ -128,7 +128,7 @@ class Plan(NamedTuple):
     placeholder: str = ""
     """The version of the placeholder `onnxruntime`; empty where nothing works."""
     requires: tuple[str, ...] = ()
-    """Missing requirements that are not in `install`; pip or uv chooses their versions."""
+    """Missing requirements that are not in `install`; uv chooses their versions."""
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA."""
     rejected: tuple[Rejected, ...] = ()

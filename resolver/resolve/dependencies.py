@@ -1,6 +1,6 @@
 """The dependencies of onnxruntime-gpu that are not NVIDIA's: numpy, protobuf and the like.
 
-pip or uv chooses their versions. The plan itself replaces only an installed numpy that the release
+uv chooses their versions. The plan itself replaces only an installed numpy that the release
 does not allow.
 """
 

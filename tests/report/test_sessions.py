@@ -60,6 +60,7 @@ AGAIN = replace(
 WHY = Explanation(
     code="cudnn-9-missing",
     severity="error",
+    what="cuDNN 9 is missing",
     line="libcudnn.so.9",
     line_number=1,
     cause="cuDNN 9 is missing.",

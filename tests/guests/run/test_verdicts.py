@@ -193,7 +193,8 @@ def test_information_is_a_reason_only_where_nothing_else_is(
 ) -> None:
     """onnxruntime 1.32 says of CUDA that no such plugin is registered, whatever the reason is."""
     rows = tuple(
-        Explanation(each, each, "", 1, "", "", (), fixable=False, sources=()) for each in severities
+        Explanation(each, each, "", "", 1, "", "", (), fixable=False, sources=())
+        for each in severities
     )
 
     [group] = grouped([replace(session(CUDA), words="w")], lambda _: MADE, lambda _: rows)
