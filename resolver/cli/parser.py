@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -90,6 +91,7 @@ def _value_of(flag: Flag) -> Callable[[str], str]:
     def check(value: str) -> str:
         if not value:
             raise _lacking(f"--{flag.name}")
+        value = flag.respelled.get(value, value)
         if flag.choices and value not in flag.choices:
             choices = ", ".join(flag.choices)
             problem = Error("value-unknown", flag=f"--{flag.name}", value=value, choices=choices)
@@ -119,7 +121,7 @@ def parse(argv: Sequence[str]) -> CommandLine:
 
     Raises Error `usage`, `flags-clash` or `driver-without-gpu`.
     """
-    argv, rest = _own_words(_joined(argv))
+    argv, rest = _own_words(_several_files(_joined(argv)))
     known = [spelling for flag in FLAGS for spelling in flag.spellings]
     for word in argv:  # argparse would complain of the value of such a flag first
         if word.startswith("--") and word.partition("=")[0] not in {*known, "--"}:
@@ -155,6 +157,22 @@ def _joined(argv: Sequence[str]) -> list[str]:
             words[-1] += f"={word}"
         else:
             words.append(word)
+    return words
+
+
+def _several_files(argv: Sequence[str]) -> list[str]:
+    """Return the words with a `--facts` before each file of `--facts *.json`.
+
+    Only where the command takes no argument, which a file may be; a command's own name is none.
+    """
+    command = next((word for word in argv if word in COMMANDS), PLAN)
+    if command.replace("-", "_") in TAKING | {RUN}:
+        return list(argv)
+    words: list[str] = []
+    for word in argv:
+        if words[-2:-1] == ["--facts"] and re.search(r"[./\\]", word) and word[0] != "-":
+            words.append("--facts")
+        words.append(word)
     return words
 
 

@@ -143,7 +143,14 @@ def _targets(table: StrictObject, name: str) -> tuple[str, ...]:
     return texts
 
 
+def _libc(table: StrictObject, name: str) -> str | None:
+    """Return the C library; a version alone, in a file written by hand, is that of glibc."""
+    text = table.matching(name, _LIBC)
+    return f"glibc {text}" if text and text[0].isdigit() else text
+
+
 _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
+_LIBC = re.compile(rf"{LIBC.pattern}|\d+(\.\d+)*")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _TARGET = re.compile(r"\d{1,2}\.\d[af]?")
 _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d{0,3}\+?")
@@ -174,7 +181,7 @@ _read_facts = record_reader(
     Facts,
     "packages",
     "onnxruntime",
-    platform=one(record_reader(Platform, libc=matching(LIBC))),
+    platform=one(record_reader(Platform, libc=_libc)),
     driver=one_or_none(
         record_reader(Driver, version=matching(_NUMBERS), cuda=matching(_NUMBERS)), required=True
     ),
