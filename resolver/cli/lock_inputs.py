@@ -28,7 +28,7 @@ from .command_line import SYSTEM, words_of
 from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
-from .inputs import PlanInputs, gather_inputs, index_config_of
+from .inputs import PlanInputs, gather_inputs, index_config_of, require_known
 from .options import plan_options_of
 
 _FLAGS = (
@@ -52,7 +52,10 @@ _FLAGS = (
 def planned_groups(
     arguments: CommandLine, environ: Mapping[str, str], language: Language
 ) -> tuple[Sequence[Group], PlanOptions, Matrix] | int:
-    """Return the groups to lock; where nothing works, show that and return the exit code."""
+    """Return the groups to lock; where nothing works, show that and return the exit code.
+
+    Raises as `gather_inputs` and `require_known`.
+    """
     if arguments.machines:
         fleet = fleet_commands.plan_machines(arguments)
         if fleet.complete:
@@ -60,6 +63,7 @@ def planned_groups(
         fleet_commands.print_fleet_plan(fleet, arguments, language)
         return VERDICT_EXIT["impossible"]
     inputs = gather_inputs(arguments, environ)
+    require_known(inputs.facts)
     made = resolve(inputs.facts, inputs.options, inputs.matrix)
     group = _group(made, inputs)
     if group is not None:

@@ -293,13 +293,20 @@ def _check_partners(line: CommandLine, command: str) -> None:
     ):
         if getattr(line, flag) and getattr(line, clash):
             raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")
+    _check_machine(line)
+
+
+def _check_machine(line: CommandLine) -> None:
+    """Refuse flags that describe two machines, or half of one."""
     described = _given(line, "facts", "driver", "python", "platform")
     if line.from_text and described:
         raise Error("flags-clash", flags=f"--from-text, {described}")
     if (line.driver is None) != (line.gpu is None):
         raise Error("driver-without-gpu")
-    if line.driver is not None and line.facts:
-        raise Error("flags-clash", flags="--driver, --facts")
+    if line.driver is not None and line.machines:
+        raise Error("flags-clash", flags="--driver, --facts, --facts")
+    if line.platform is not None and line.facts:
+        raise Error("flags-clash", flags="--platform, --facts")
     if line.platform is not None and line.driver is None:
         raise _alone("--platform", "--driver VERSION --gpu GPU")
 

@@ -91,6 +91,8 @@ def _lean(package: Package) -> dict[str, object]:
 def from_json(document: object, ignored: list[str] | None = None) -> Facts:
     """Read the document that `to_json` writes, or one written by hand.
 
+    A driver or GPUs that are not in it are not known; a driver that is null is not there.
+
     Keys that this program does not know are refused, unless a newer one wrote the document: then
     their paths are added to `ignored`.
 
@@ -167,6 +169,9 @@ _read_package = record_reader(
 )
 read_onnxruntime = record_reader(OnnxRuntime, provider=_read_provider)
 """Reads the build in the shared folder."""
+_read_driver = one_or_none(
+    record_reader(Driver, version=matching(_NUMBERS), cuda=matching(_NUMBERS))
+)
 _read_interpreter = record_reader(
     Interpreter,
     "environment",
@@ -182,12 +187,8 @@ _read_facts = record_reader(
     "packages",
     "onnxruntime",
     platform=one(record_reader(Platform, libc=_libc)),
-    driver=one_or_none(
-        record_reader(Driver, version=matching(_NUMBERS), cuda=matching(_NUMBERS)), required=True
-    ),
-    gpus=lambda table, key: (
-        None if table.null(key, required=True) else table.tables(key, _read_gpu)
-    ),
+    driver=lambda table, key: _read_driver(table, key) if table.has(key) else Driver(),
+    gpus=lambda table, key: None if table.null(key) else table.tables(key, _read_gpu),
     python=one(_read_interpreter),
     packages=lambda table, key: table.tables(key, _read_package),
     toolkits=lambda table, key: table.tables(key, _read_toolkit, required=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..versions import numbers
@@ -51,6 +51,17 @@ def known_capabilities(table: Mapping[str, Any], machine: Architecture) -> tuple
     found = {family["compute_capability"] for family in table["family"]}
     arm = set() if machine == "aarch64" else {*table["arm"]["compute_capabilities"]}
     return tuple(sorted(found - arm, key=numbers))
+
+
+def neighbours(some: Collection[str], known: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return `some` compute capabilities, those that follow one another in `known` together."""
+    found: list[list[str]] = [[]]
+    for gpu in known:
+        if gpu in some:
+            found[-1].append(gpu)
+        elif found[-1]:
+            found.append([])
+    return tuple(tuple(row) for row in found if row)
 
 
 def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ from ...resolve.options import PlanOptions
 from .. import console
 from ..command_line import applying, command_line, texts_for
 from ..flags import FLAGS, CommandLine, given
-from ..inputs import gather_inputs
+from ..inputs import gather_inputs, require_known
 from ..options import plan_options_of
 from ..parser import parse
 from ..text_files import STDIN, TextBegin, machine_of, place, read_texts
@@ -152,9 +152,10 @@ def _looked(
     """
     try:
         inputs = gather_inputs(arguments, environ)
+        require_known(inputs.facts)
         return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)
     except Error as error:
-        if arguments.facts or arguments.python is not None:
+        if error.code != "machine-unknown" and (arguments.facts or arguments.python is not None):
             raise
         texts = load_texts(language)
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))

@@ -10,11 +10,12 @@ from ...fleet.planner import plan_fleet
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
 from ...report.fleet import fleet_json, fleet_sections
-from ...resolve.resolver import resolve_for_check
+from ...resolve.cases import checked_plan
 from .. import console
 from ..command_line import locking
 from ..facts_files import read_machines
 from ..flags import CommandLine
+from ..inputs import require_known
 from ..options import plan_options_of
 from .check import tell
 
@@ -42,11 +43,14 @@ def _plan(arguments: CommandLine, language: Language) -> int:
 def plan_machines(arguments: CommandLine) -> FleetPlan:
     """Return the plan for the machines that the command line names.
 
-    Raises Error `flags-clash` for `--python`, and those of `read_machines` and the wishes.
+    Raises Error `flags-clash` for `--python`, and those of `read_machines`, `require_known` and the
+    wishes.
     """
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
     machines = _read_machines(arguments.machines)
+    for machine in machines:
+        require_known(machine.facts, machine.name)
     return plan_fleet(
         machines, plan_options_of(arguments), load_matrix(), with_cpu=arguments.with_cpu
     )
@@ -68,7 +72,7 @@ def _check(arguments: CommandLine) -> int:
     options, matrix = plan_options_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)
     kinds = {id(machine.facts): machine.facts for machine in machines}.values()
-    return tell([resolve_for_check(facts, options, matrix) for facts in kinds], arguments)
+    return tell([checked_plan(facts, options, matrix) for facts in kinds], arguments)
 
 
 def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:
