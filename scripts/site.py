@@ -29,7 +29,7 @@ PYODIDE = (
 """The package of npm, and its sha256."""
 TAKEN = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 LOCK = "pyodide-lock.json"
-PAGES = ROOT / "scripts" / "support" / "site_pages.py"
+PAGES = ROOT / "scripts" / "site" / "site_pages.py"
 LARGEST = 15_000_000
 """So many bytes may be loaded for the first answer."""
 

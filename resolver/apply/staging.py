@@ -98,18 +98,13 @@ def stage_wheels(
         pairs = zip(to_download, paths, strict=True)
         staged = [StagedFile(wheel=wheel, path=path) for wheel, path in pairs]
         _need(folder, sum(read_wheel_contents(file.path).size for file in staged))
-        for companion in companions:
-            if companion.has_data:
-                path = folder / companion.file
-                path.write_bytes(companion.content)
-                staged.append(StagedFile(wheel=companion.wheel, path=path))
         present: frozenset[str] = frozenset()
         if staged:
             progress("install", engine=engine.name, count=len(staged))
             with written_early(folder):
                 present = install_lean(staged, target, site, into, engine, layered)
-        if modules := [companion for companion in companions if not companion.has_data]:
-            _unpack(modules, target, into, engine)
+        if companions:
+            _unpack(companions, target, into, engine)
         remove_tree(into.work)
         every = (*fetched, *to_download, *(companion.wheel for companion in companions))
         tree = read_staged_tree(into.folder, site, every)

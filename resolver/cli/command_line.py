@@ -10,14 +10,15 @@ from ..messages.catalog import Language, Texts, load_texts
 from ..messages.shells import TypedCommand, pasted_commands
 from ..plan.model import Plan, Where
 from ..probe.interpreter import DOT_VENV
-from .flags import FLAGS, CommandLine, given
+from .flags import CommandLine, given
+from .guests import FLAGS
 
 SYSTEM: System = "windows" if sys.platform == "win32" else "linux"
 """The system that this program runs on."""
 _KEPT = frozenset(
     {
         *("python", "facts", "driver", "gpu", "ignore-gpu", "ort", "cuda", "torch", "requirement"),
-        *("provider", "no-autoload", "no-provide", "keep", "no-keep", "allow", "offline"),
+        *("provider", "no-autoload", "no-provide", "allow", "offline"),
         *("find-links", "index-url", "torch-index-url", "tensorrt-index-url", "matrix", "prefer"),
     }
 )

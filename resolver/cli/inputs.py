@@ -66,10 +66,6 @@ def gather_inputs(
     options = plan_options_of(arguments)
     matrix = load_matrix(torch=False)
     facts, target = _look(arguments, environ, on_target=on_target)
-    if target is not None and options.keep is not None:
-        from .keeping import pip_configuration
-
-        pip_configuration(target, options, environ)  # no plan promises what its change refuses
     if target is not None:
         facts = with_unknown_releases(facts, target, matrix)
     if arguments.torch is None:

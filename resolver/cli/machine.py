@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..companions.contents import KEEP
 from ..errors import Error
 from ..facts import capture
 from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platform, Provider
@@ -121,11 +120,6 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     shadow = find_shadow(target, environ, Path.cwd())
     command = find_other_command(target, environ)
     moved_from = find_old_place(target)
-    keep_moved = False
-    if target.find(KEEP) is not None:  # else there is nothing more to import
-        from . import keeping
-
-        keep_moved = keeping.keep_moved(target)
     home = environ.get("HOME") or environ.get("USERPROFILE")
     python = facts.python._replace(
         project=project,
@@ -133,7 +127,6 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
         shadow=None if shadow is None else redact(str(shadow), home),
         command=None if command is None else redact(str(command), home),
         moved_from=None if moved_from is None else redact(moved_from, home),
-        keep_moved=keep_moved,
         change=change,
         change_size=size,
     )

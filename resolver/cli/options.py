@@ -52,7 +52,6 @@ def plan_options_of(line: CommandLine) -> PlanOptions:
         ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in line.ignore_gpu),
         autoload=not line.no_autoload,
         provide=not line.no_provide,
-        keep=True if line.keep else False if line.no_keep else None,
         requirements=tuple(lines),
         torch=_torch(line.torch),
         small=(line.prefer or PREFERRED.get(line.format)) == "small",

@@ -36,12 +36,6 @@ class LocalWheel(NamedTuple):
     content: bytes
 
     @property
-    def has_data(self) -> bool:
-        """Whether it has files outside the folder of modules, which an installer puts there."""
-        with zipfile.ZipFile(io.BytesIO(self.content)) as file:
-            return any(".data/" in name for name in file.namelist())
-
-    @property
     def wheel(self) -> Wheel:
         """Return it as a wheel of a plan, or of a lock."""
         return Wheel(
@@ -97,7 +91,7 @@ def make_wheel(
     name: str,
     version: str,
     summary: str,
-    files: Mapping[str, str] | Mapping[str, str | bytes],
+    files: Mapping[str, str],
     requires: str | None = None,
 ) -> LocalWheel:
     """Return the wheel of `files`, the same bytes every time."""
@@ -106,7 +100,7 @@ def make_wheel(
     metadata += [f"Summary: {summary}", "Requires-Python: >=3.8"]
     metadata += [f"Requires-Dist: {requires}"] if requires else []
     wheel = ("Wheel-Version: 1.0", "Generator: ortgpu-fix", "Root-Is-Purelib: true")
-    members: dict[str, str | bytes] = {**files}
+    members = dict(files)
     members[f"{stem}.dist-info/METADATA"] = "\n".join(metadata) + "\n"
     members[f"{stem}.dist-info/WHEEL"] = "\n".join((*wheel, "Tag: py3-none-any")) + "\n"
     return LocalWheel(
@@ -117,13 +111,13 @@ def make_wheel(
     )
 
 
-def _zip(members: Mapping[str, str | bytes], record: str) -> bytes:
+def _zip(members: Mapping[str, str], record: str) -> bytes:
     """Return the zip of `members`, and of the RECORD that lists them."""
     lines = []
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_STORED) as file:
         for member, text in sorted(members.items()):
-            content = text.encode() if isinstance(text, str) else text
+            content = text.encode()
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
             lines.append(f"{member},sha256={digest.decode()},{len(content)}\n")
             file.writestr(_member(member), content)

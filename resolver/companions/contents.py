@@ -1,7 +1,5 @@
 """The wheels made here: one loads CUDA's libraries, one stands in for onnxruntime.
 
-A third, for who asks for it, tells pip to leave them: `keep`.
-
 This module tells their content and version, `build` builds them. Nothing ever looks their names up
 on an index; somebody else may own them there.
 
@@ -29,7 +27,6 @@ from .library_list import Entry, libraries
 
 LIBRARIES = "ortgpu-fix-libraries"
 STAND_IN = CPU_BUILD
-KEEP = "ortgpu-fix-keep"
 PACKAGE = "_ortgpu_fix_libraries"
 LINE = f"import {PACKAGE}; {PACKAGE}.start()"
 """An application needs it before its import of onnxruntime where .pth files are not read."""

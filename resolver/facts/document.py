@@ -73,7 +73,6 @@ def to_json(facts: Facts) -> dict[str, object]:
             "shadow",
             "command",
             "moved_from",
-            "keep_moved",
         )
         if python[name] in {None, False}
     }

@@ -165,8 +165,6 @@ class Interpreter(NamedTuple):
     """The program that PATH has in place of one of the environment's that use onnxruntime."""
     moved_from: str | None = None
     """The folder that a virtual environment was made in, where it lies elsewhere now."""
-    keep_moved: bool = False
-    """What `--keep` wrote names the place where the environment was: pip installs nothing."""
     change: ChangeState | None = None
     """The undo data of this program in the environment."""
     change_size: int = 0
@@ -261,7 +259,7 @@ class Facts(NamedTuple):
 
 
 TEXT = "text, line"
-"""How the value of `sources` begins for a fact that a pasted text tells."""
+"""How the value of `sources` begins for a fact that an output in a text shows."""
 PACKAGE_FILES = "packages.files"
 """The key of `sources` that is there where nobody looked: that the files of the packages are there,
 and no others, is assumed."""

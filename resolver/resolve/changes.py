@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..companions.contents import KEEP, LIBRARIES, STAND_IN, expected_companions
+from ..companions.contents import LIBRARIES, STAND_IN, expected_companions
 from ..facts.model import GPU_BUILD, Library
 from ..matrix.model import INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
@@ -82,14 +82,12 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     if isinstance(subject.numpy, Component):
         install.append(_wheel(subject.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
-    leaving = [KEEP] if here.options.keep is False or subject.plugin else []
     requires = missing_requirements(subject.build, here)
     kept = [component for component in (*chosen, *beside) if component.installed]
     wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
     expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
-    if subject.plugin and LIBRARIES not in expected:  # nothing is left for it to load
-        leaving.append(LIBRARIES)
+    unused = subject.plugin is not None and LIBRARIES not in expected  # nothing is left to load
     changing = bool(uninstall or install or requires)
     loaded = here.facts.package(LIBRARIES) is not None
     if not (changing or loaded) and _works_unloaded(subject, system, here):
@@ -100,7 +98,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         system = {name: system[name] for name in system.keys() - of_wheels}
     return Changes(
         selection=selection,
-        uninstall=(*uninstall, *(name for name in leaving if here.facts.package(name))),
+        uninstall=(*uninstall, *([LIBRARIES] if unused and loaded else ())),
         install=sorted_by_name(install),
         companions=companions,
         requires=requires,
@@ -141,10 +139,6 @@ def _companions(
         used = here.facts.python.autoload is not None and (not stand_in or here.demanded(name))
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
-    kept, release = here.facts.package(KEEP), expected.get(STAND_IN)
-    keeps = kept is not None if here.options.keep is None else here.options.keep
-    if keeps and release and not here.other_way and (kept is None or kept.version != release):
-        missing.append(Companion(name=KEEP, version=release))
     return tuple(missing)
 
 

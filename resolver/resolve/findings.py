@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
-from ..companions.contents import KEEP, LIBRARIES, LINE, STAND_IN, wheel_file
+from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
@@ -128,8 +128,6 @@ def _place(here: Situation) -> Iterator[Finding]:
         yield finding(COMMAND_ELSEWHERE, "error", path=here.facts.python.command)
     if here.facts.python.moved_from is not None:
         yield finding("environment-moved", "info", path=here.facts.python.moved_from)
-    if here.facts.python.keep_moved:
-        yield finding("keep-moved", "warning")
 
 
 def _owner(here: Situation) -> Iterator[Finding]:
@@ -286,8 +284,6 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
-    if KEEP in names:
-        yield finding("keep", "info")
     if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in changes.uninstall:
         by = tuple(sorted((demand.by for demand in here.demanded(STAND_IN)), key=str))
         yield finding("onnxruntime-not-provided", "warning", by=by)

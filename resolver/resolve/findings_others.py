@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from ..companions.contents import KEEP, LIBRARIES
+from ..companions.contents import LIBRARIES
 from ..errors import cause
 from ..facts.model import GPU_BUILD, Package
 from ..facts.unmet import new_conflicts
@@ -94,9 +94,7 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
     if goes:
         yield finding("torch-leaves", "info", distributions=", ".join(goes))
     for name in changes.uninstall:
-        if name == KEEP:
-            yield finding("keep-ends", "info")
-        elif name == GPU_BUILD:
+        if name == GPU_BUILD:
             yield finding("cuda-lost", "warning", distribution=name)
         elif name not in here.matrix.owners and name not in {LIBRARIES, *goes}:
             yield finding("shared-folder", "error", rival=name)

@@ -28,8 +28,6 @@ class PlanOptions(NamedTuple):
     """Install the companion that preloads the CUDA libraries."""
     provide: bool = True
     """Install the stand-in for packages that require onnxruntime by name."""
-    keep: bool | None = None
-    """Install the wheel that tells pip to leave the set, or take it out; None: as it is now."""
     requirements: tuple[RequirementLine, ...] = ()
     """Lines of the user's own files, which the plan must leave satisfied."""
     small: bool = False

@@ -1,6 +1,6 @@
 """What an installed set can serve: the driver that it needs, the GPUs, and what speaks against it.
 
-Asked of a set as it is, in an image or a lock; the rules ask of sets that could be installed.
+Asked of a set as it is, on a machine or in a lock; the rules ask of sets that could be installed.
 """
 
 from __future__ import annotations

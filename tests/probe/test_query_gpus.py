@@ -77,23 +77,6 @@ def test_only_what_is_asked_for(simulate: Simulate) -> None:
     assert set(query(simulate(release="550.54.14", cuda=12040), "libcuda")) == {"libcuda"}
 
 
-def test_who_holds_memory_is_told_where_it_is_asked(simulate: Simulate) -> None:
-    cards = [A100, RTX3090]
-    environ = simulate(release="550.54.14", cuda=12040, cards=cards, holder=f"1|4321|{5 << 20}")
-
-    assert query(environ, "nvml", "held")["nvml"]["held"] == [
-        {"gpu": 1, "pid": 4321, "memory": 5 << 20}
-    ]
-    assert "held" not in query(environ, "nvml")["nvml"]
-
-
-def test_a_driver_that_does_not_tell_who_holds_memory(simulate: Simulate) -> None:
-    silent = "nvmlDeviceGetComputeRunningProcesses_v3"
-    environ = simulate(release="550.54.14", cuda=12040, cards=[A100], fail=silent)
-
-    assert query(environ, "nvml", "held")["nvml"]["held"] == []
-
-
 def test_nothing_there(simulate: Simulate) -> None:
     answers = query(simulate(libraries=()), "nvml", "libcuda")
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.explanations import Explanation, on_system
-from ortgpu_fix.explain.failures import SEVERITIES, parse_failures
-from ortgpu_fix.explain.here import Here
-from ortgpu_fix.explain.matcher import explain_log
-from ortgpu_fix.explain.mending import Mending
+from ortgpu_fix.guests.explain.here import Here
+from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain.report import explanation_json, explanation_sections
+from ortgpu_fix.log_lines.explanations import Explanation, on_system
+from ortgpu_fix.log_lines.failures import SEVERITIES, parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import finding, reason
-from ortgpu_fix.report.explanation import explanation_json, explanation_sections
 
 EN = load_texts("en")
 TABLE = parse_failures(load_table("failures"))

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix.explain.explanations import Explanation, LogLine
-from ortgpu_fix.explain.here import Here
-from ortgpu_fix.explain.mending import Mending
+from ortgpu_fix.guests.explain.here import Here
+from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain.report import explanation_json, explanation_sections
+from ortgpu_fix.log_lines.explanations import Explanation, LogLine
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Row
 from ortgpu_fix.messages.shells import PROGRAM
 from ortgpu_fix.plan.reasons import Reason, finding, reason
-from ortgpu_fix.report.explanation import explanation_json, explanation_sections
 from ortgpu_fix.report.matrix import (
     builds_in_order,
     floor,

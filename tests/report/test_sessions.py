@@ -8,31 +8,32 @@ from typing import Any
 import documents
 import pytest
 
-from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.messages.shells import TypedCommand
-from ortgpu_fix.plan.reasons import reason
-from ortgpu_fix.report.sessions import (
-    Advised,
-    ProgramReport,
-    program_json,
-    program_page,
-    program_sections,
-    session_line,
-)
-from ortgpu_fix.sessions.advice import Knob
-from ortgpu_fix.sessions.events import (
+from ortgpu_fix.guests.run.advice import Knob
+from ortgpu_fix.guests.run.events import (
     Asked,
     Frame,
     ImportedLibrary,
     InferenceSession,
+    MissingLibrary,
     ProgramSeen,
     PythonProcess,
     Runs,
     TorchState,
+    Unobserved,
 )
-from ortgpu_fix.sessions.verdicts import MadeBy, Maker, SessionGroup
+from ortgpu_fix.guests.run.report import (
+    Advised,
+    ProgramReport,
+    program_json,
+    program_sections,
+    session_line,
+)
+from ortgpu_fix.guests.run.verdicts import MadeBy, Maker, SessionGroup
+from ortgpu_fix.log_lines.explanations import Explanation
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import TypedCommand
+from ortgpu_fix.plan.reasons import reason
 
 EN = load_texts("en")
 CPU, CUDA, TENSORRT = (f"{name}ExecutionProvider" for name in ("CPU", "CUDA", "Tensorrt"))
@@ -126,7 +127,8 @@ def test_the_document_holds_all_that_was_seen() -> None:
         "exit": {"code": 0, "signal": None},
         "verdict": "asked-not-got",
         "text": "Sessions: 2; on what they asked for beyond the CPU: 0",
-        "ignoring": None,
+        "unobserved": [],
+        "missing": [],
         "processes": [{"pid": 11, "parent": 1, "python": "3.11.7", "program": "app.py"}],
         "libraries": [
             {
@@ -137,6 +139,7 @@ def test_the_document_holds_all_that_was_seen() -> None:
                 "executable": "/env/bin/python",
                 "available": [CUDA, CPU],
                 "error": None,
+                "archive": None,
             },
             {
                 "pid": 12,
@@ -146,6 +149,7 @@ def test_the_document_holds_all_that_was_seen() -> None:
                 "executable": "",
                 "available": [],
                 "error": "no libcudnn",
+                "archive": None,
             },
         ],
         "torch": [{"pid": 11, "version": "2.7.1", "cuda": "12.8", "used": True, "device": None}],
@@ -243,12 +247,52 @@ def test_what_is_not_known_of_a_session_is_null() -> None:
     assert [found[name] for name in ("package", "version", "line")] == [None, None, 3]
 
 
-def test_what_is_ignored_and_which_commands_there_are() -> None:
-    bare = replace(REPORT, ignoring="-I", diagnose="", measure="")
+def test_what_was_not_observed_and_which_commands_there_are() -> None:
+    unseen = (Unobserved(("python3", "-I"), "-I"), Unobserved(("python3",), ""))
+    bare = replace(REPORT, diagnose="", measure="", seen=replace(SEEN, unobserved=unseen))
 
     found = program_json(bare, EN)
-    assert (found["ignoring"], found["commands"]) == ("-I", [])
-    assert program_json(replace(bare, measure="b"), EN)["commands"] == ["b"]
+    documents.check(found, "run")
+    assert found["unobserved"] == [
+        {"words": ["python3", "-I"], "option": "-I"},
+        {"words": ["python3"], "option": None},
+    ]
+    assert found["commands"] == []
+    whole = replace(bare, measure="c", diagnose="b", instead="a")
+    assert program_json(whole, EN)["commands"] == ["a", "b", "c"]
+
+
+def test_five_pythons_that_were_not_observed_are_told() -> None:
+    unseen = tuple(Unobserved((f"/{number}/python", "-I", "x"), "-I") for number in range(7))
+    rows = program_sections(replace(REPORT, seen=ProgramSeen(unobserved=unseen)), EN)[0].rows
+
+    assert [row.text for row in rows][1:] == [
+        *(f"Not observed: /{number}/python -I x (-I ignores PYTHONPATH)" for number in range(5)),
+        "(+2)",
+    ]
+
+
+def test_where_onnxruntime_is_not_installed_each_python_is_named_once() -> None:
+    missing = tuple(MissingLibrary(pid, "onnxruntime", "/usr/bin/python3") for pid in (1, 2))
+    report = ProgramReport(
+        command="python3 app.py",
+        status=1,
+        verdict="not-installed",
+        seen=ProgramSeen(missing=missing),
+        groups=(),
+        instead="ortgpu-fix run --python .venv -- python3 app.py",
+    )
+    [said, following] = program_sections(report, EN)
+
+    documents.check(program_json(report, EN), "run")
+    assert [row.text for row in said.rows] == [
+        "onnxruntime is not installed in the Python that ran",
+        "Not installed in /usr/bin/python3",
+        "`.venv` in this directory is not activated, so its Python did not run",
+    ]
+    assert [row.text for row in following.rows] == [report.instead]
+    alone = program_sections(replace(report, instead=""), EN)[0].rows
+    assert [row.text for row in alone][1:] == ["Not installed in /usr/bin/python3"]
 
 
 def test_the_text_says_who_asked_what_got_what_and_why() -> None:
@@ -368,7 +412,8 @@ def test_a_library_of_no_version_and_no_provider_is_shown_with_its_place() -> No
 
 
 @pytest.mark.parametrize(
-    "verdict", ["no-python", "no-library", "import-failed", "not-whole", "no-session"]
+    "verdict",
+    ["no-python", "no-library", "not-observed", "import-failed", "not-whole", "no-session"],
 )
 def test_a_program_without_sessions_has_its_sentence_and_a_hint(verdict: Any) -> None:
     none = ProgramReport(command="x", status=0, verdict=verdict, seen=ProgramSeen(), groups=())
@@ -378,8 +423,6 @@ def test_a_program_without_sessions_has_its_sentence_and_a_hint(verdict: Any) ->
     assert [row.text for row in only.rows] == [
         text for text in (EN.verdict(f"program-{verdict}"), hint) if text
     ]
-    ignoring = program_sections(replace(none, ignoring="-I"), EN)[0].rows
-    assert [row.text for row in ignoring][1] == EN.label("run-ignoring", option="-I")
     assert program_json(none, EN)["text"] == EN.verdict(f"program-{verdict}")
 
 
@@ -399,21 +442,3 @@ def test_a_session_in_one_line_while_it_runs() -> None:
         f"asked {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
     )
     assert session_line(replace(FAILED, model=None), "got", EN).startswith("?: ")
-
-
-def test_the_page_has_all_of_it_without_homes() -> None:
-    page = program_page(REPORT, EN, "made today", lambda text: text.replace("/home/me", "~"))
-
-    assert "/home/me" not in page
-    assert '<html lang="en"' in page
-    assert "<title>python app.py</title>" in page
-    for said in ("~/app.py:3", "cuDNN 9 is missing.", "made today", "u2net.onnx, isnet.onnx"):
-        assert said in page
-    assert f"<pre><code>{REPORT.diagnose}</code></pre>" in page
-    assert page.count('class="verdict bad"') == 2
-    chinese = program_page(REPORT, load_texts("zh"), "made", str)
-    assert '<html lang="zh-CN"' in chinese
-    good = replace(REPORT, verdict="got", groups=(advised(verdict="got"),))
-    assert program_page(good, EN, "made", str).count('class="verdict good"') == 2
-    asked = replace(REPORT, verdict="never-asked", groups=(advised(verdict="never-asked"),))
-    assert program_page(asked, EN, "made", str).count('class="verdict"') == 2

@@ -251,33 +251,7 @@ def test_system_libraries_need_no_companion(*, autoload: bool) -> None:
     assert not changes(GPU, *ORDINARY, system=SYSTEM, autoload=autoload)
 
 
-@pytest.mark.parametrize(
-    ("kept", "wish", "coming", "leaving"),
-    [
-        (None, None, [], ()),
-        (None, True, ["ortgpu-fix-keep 1.26.0"], ()),
-        (None, False, [], ()),
-        ("1.26.0", None, [], ()),
-        ("1.26.0", True, [], ()),
-        ("1.26.0", False, [], ("ortgpu-fix-keep",)),
-        ("1.22.0", None, ["ortgpu-fix-keep 1.26.0"], ()),
-        ("1.22.0", True, ["ortgpu-fix-keep 1.26.0"], ()),
-        ("1.22.0", False, [], ("ortgpu-fix-keep",)),
-    ],
-)
-def test_what_tells_pip_comes_where_it_is_wished_and_goes_with_the_wish(
-    kept: str | None, wish: Any, coming: list[str], leaving: tuple[str, ...]
-) -> None:
-    """Without a word it stays as it is, and belongs to the release that is here."""
-    wheel = [] if kept is None else [f"ortgpu-fix-keep {kept}"]
-
-    found = changes(*WHOLE, *wheel, options=PlanOptions(keep=wish))
-
-    assert [f"{row.name} {row.version}" for row in found.companions] == coming
-    assert (found.uninstall, bool(found)) == (leaving, bool(coming or leaving))
-
-
 def test_neither_companion_comes_where_both_are_declined() -> None:
-    bare = PlanOptions(autoload=False, provide=False, keep=True)
+    bare = PlanOptions(autoload=False, provide=False)
 
-    assert names(changes(*WHOLE[1:], folder=None, options=bare).companions) == ["ortgpu-fix-keep"]
+    assert changes(*WHOLE[1:], folder=None, options=bare).companions == ()

@@ -11,11 +11,7 @@ from environments import require_ensurepip
 from told import values_of
 
 import synthetic
-from ortgpu_fix.cli.keeping import CONFIGURATION
 from ortgpu_fix.cli.machine import with_surroundings
-from ortgpu_fix.companions.contents import KEEP
-from ortgpu_fix.companions.keep import configuration_text
-from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from support import standin_wheels
@@ -90,21 +86,6 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
         with_surroundings(synthetic.facts(), target._replace(kind="conda"), {}).python.project
         is None
     )
-
-
-@pytest.mark.parametrize("installed", [True, False])
-def test_what_keep_wrote_before_a_move_is_seen_where_it_is_ours(
-    tmp_path: Path, *, installed: bool
-) -> None:
-    target = make_venv(tmp_path / ".venv", pip=False).target()
-    (tmp_path / ".venv" / CONFIGURATION).write_text(configuration_text(Path("/where/it/was")))
-    if installed:
-        metadata = f"{target.purelib}/ortgpu_fix_keep-1.26.0.dist-info"
-        keep = Installed(name=KEEP, version="1.26.0", metadata_path=metadata)
-        target = target._replace(installed=(keep,))
-
-    found = with_surroundings(synthetic.facts(), target, {})
-    assert found.python.keep_moved is installed
 
 
 @pytest.mark.slow

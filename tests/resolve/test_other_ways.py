@@ -303,16 +303,6 @@ def test_without_a_gpu_nothing_is_promised_and_a_change_is_rolled_back_first() -
     assert plan(unfinished).verdict == "fixable"
 
 
-def test_a_plugin_is_kept_by_pip_as_it_is() -> None:
-    """No stand-in has the place of an onnxruntime that is the real one."""
-    made = plan(PLUGIN, keep=True)
-
-    assert made.companions == ()
-    assert [row.name for row in plan(OF_TRAINING, keep=True).companions] == [
-        *("ortgpu-fix-libraries", "onnxruntime")
-    ]
-
-
 def listed(*packages: str, **more: Any) -> Facts:
     """Return a machine of which a list of names is all that is known of the packages."""
     facts = having(*packages, **more)

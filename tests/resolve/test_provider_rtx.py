@@ -145,12 +145,12 @@ def test_a_stand_in_and_one_outside_are_none(key: str) -> None:
 
 
 def test_the_gpu_build_goes_and_that_is_told() -> None:
-    installed = ["onnxruntime-gpu 1.26.0", "onnxruntime 1.26.0", "ortgpu-fix-keep 1.26.0"]
+    installed = ["onnxruntime-gpu 1.26.0", "onnxruntime 1.26.0"]
     facts = machine(*installed, "ortgpu-fix-libraries 1.26.0+set0123456789ab")
     facts["packages"][1]["provided"] = True
     made = plan(facts)
 
-    assert made.uninstall == ("onnxruntime-gpu", "ortgpu-fix-keep")
+    assert made.uninstall == ("onnxruntime-gpu",)
     assert rows(made)[1:] == ["onnxruntime 1.32.0", f"{STEM}13 0.5.0"]
     assert [row.name for row in made.companions] == ["ortgpu-fix-libraries"]
     lost = next(row for row in made.findings if row.code == "cuda-lost")

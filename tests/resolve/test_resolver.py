@@ -846,15 +846,6 @@ def test_who_asks_for_onnxruntime_gets_a_stand_in() -> None:
     assert codes(made) == ["onnxruntime-not-provided"]
 
 
-def test_that_pip_is_told_is_told_before() -> None:
-    whole = (*WHOLE_12, f"ortgpu-fix-libraries {LIBRARIES}")
-    kept = (*whole, "ortgpu-fix-keep 1.26.0")
-
-    assert codes(in_venv(*whole, options=PlanOptions(keep=True))) == ["keep"]
-    assert codes(in_venv(*kept, options=PlanOptions(keep=False))) == ["keep-ends"]
-    assert codes(in_venv(*kept)) == codes(in_venv(*kept, options=PlanOptions(keep=True))) == []
-
-
 @pytest.mark.parametrize(
     ("version", "code"), [("1.26.0", "preload-line"), ("1.18.0", "preload-none")]
 )

@@ -8,11 +8,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+import site_pages
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.load import load_matrix
-from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
-from support import site_pages
+from ortgpu_fix.messages.catalog import LANGUAGES, Language
 
 TOP: dict[Language, str] = {"en": "", "zh": "zh/"}
 
@@ -146,7 +146,7 @@ def test_a_release_says_from_where_it_is_known(site: Path, language: Language) -
 
     assert 'id="1.26.0-linux_x86_64"' in said
     assert "build_and_package_info.py" in said
-    assert load_texts(language).label("lookup-driver") in said
+    assert site_pages.load_own_texts()["lookup-driver"][language] in said
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

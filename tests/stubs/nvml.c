@@ -66,24 +66,6 @@ int nvmlDeviceGetMemoryInfo(void *device, memory_t *memory) {
     return 0;
 }
 
-typedef struct { unsigned int pid; unsigned long long used; unsigned int gpu, compute; } holder_t;
-
-/* `holder 0|4321|1048576`: on GPU 0 process 4321 holds a megabyte. */
-int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *count, holder_t *rows) {
-    char text[64];
-    unsigned int found = 0, gpu, pid;
-    unsigned long long used;
-    CALL(NOT_SUPPORTED);
-    for (int nth = 0; setting("holder", nth, text, sizeof text); nth++) {
-        if (sscanf(text, "%u|%u|%llu", &gpu, &pid, &used) != 3 || (int)gpu != index_of(device)) continue;
-        if (rows && found < *count) { rows[found].pid = pid; rows[found].used = used; }
-        found++;
-    }
-    if (!rows) { *count = found; return found ? 7 : 0; }
-    *count = found;
-    return 0;
-}
-
 int nvmlDeviceGetMigMode(void *device, unsigned int *now, unsigned int *later) {
     char text[64];
     CALL(NOT_SUPPORTED);

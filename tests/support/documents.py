@@ -12,15 +12,12 @@ from ortgpu_fix.data_files import DATA
 
 KINDS = (
     "check",
-    "container_text",
     "diff",
     "error",
     "explain",
     "facts",
     "fleet",
-    "image",
     "plan",
-    "process",
     "run",
     "verify",
 )
@@ -56,11 +53,8 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "explanations": "explain",
         "platform": "facts",
         "groups": "fleet",
-        "without_onnxruntime": "image",
-        "from_image": "container_text",
         "selection": "plan",
         "processes": "run",
-        "pid": "process",
         "models": "verify",
     }
     if document.keys() == {"schema", "verdict"}:

@@ -35,9 +35,8 @@ from told import values_of
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
-from ortgpu_fix.facts.running import RunningVerdict
+from ortgpu_fix.guests.run.verdicts import SessionVerdict
 from ortgpu_fix.plan.reasons import Values
-from ortgpu_fix.sessions.verdicts import SessionVerdict
 from ortgpu_fix.verify.verdict import EXPLAINED
 from ortgpu_fix.verify.verification import (
     UP_TO_THE_DRIVER,
@@ -603,8 +602,8 @@ def test_every_verdict_and_note_has_its_text() -> None:
         *("outputs-not-compared", "model-works-unchecked"),
     }
     more |= {f"session-{verdict}" for verdict in get_args(SessionVerdict)}
-    more |= {f"running-{verdict}" for verdict in get_args(RunningVerdict)}
-    more |= {"program-no-python", "program-no-library"}
+    more |= {"program-no-python", "program-no-library", "program-not-installed"}
+    more |= {"program-not-observed"}
     more |= {"program-import-failed", "program-no-session", "program-not-whole"}
     assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}
 

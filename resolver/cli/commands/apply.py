@@ -42,7 +42,6 @@ from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, index_config_of, require_known
-from ..keeping import wheels_to_keep
 from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand, with_runs_on
 
 
@@ -197,10 +196,7 @@ def _do(  # noqa: PLR0917
             progress=progress,
             allowed=allowed,
             confirm=agreed,
-            companions=[
-                *companions_of(plan, inputs),
-                *wheels_to_keep(plan, target, inputs.options, environ),
-            ],
+            companions=companions_of(plan, inputs),
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)

@@ -21,15 +21,12 @@ from ..matrix_files import forget_user_rows
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Show all releases, one of them, or what runs on a GPU and a driver.
 
-    With `--forget` drop what `--update` has added for this user; with `--html` write the page.
+    With `--forget` drop what `--update` has added for this user.
 
-    Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`,
-    and `file-unwritable`.
+    Raises Error `usage` for a release that the matrix does not hold, `wish-driver` and `wish-gpu`.
     """
     if arguments.forget:
         return _forget(arguments, environ, language)
-    if arguments.html is not None:
-        return _write_page(arguments.html, arguments, language)
     known, texts = load_matrix(torch=False), load_texts("en" if arguments.json else language)
     rows, floors = matrix_table("onnxruntime")["build"], load_table("drivers")["floor"]
     version = (arguments.argument or "").removeprefix(GPU_BUILD).lstrip("= ")
@@ -63,24 +60,4 @@ def _forget(arguments: CommandLine, environ: Mapping[str, str], language: Langua
     else:
         label = "matrix-nothing-kept" if file is None else "matrix-forgotten"
         console.print_result(load_texts(language).label(label, file=file))
-    return 0
-
-
-def _write_page(file: str, arguments: CommandLine, language: Language) -> int:
-    from ...report.lookup import SourceTables, look_up
-    from ...report.lookup_page import lookup_page
-
-    texts = load_texts(language)
-    tables = SourceTables(
-        builds=matrix_table("onnxruntime")["build"],
-        floors=load_table("drivers")["floor"],
-        families=load_table("gpus")["family"],
-        arm=load_table("gpus")["arm"]["compute_capabilities"],
-        read=load_table("onnxruntime")["date"],
-        torch_read=load_table("torch")["date"],
-    )
-    page = lookup_page(look_up(load_matrix(), tables), texts, console.made_today(texts))
-    console.write_file(file, page, texts)
-    if arguments.json:
-        console.print_json({"schema": 1, "file": file})
     return 0

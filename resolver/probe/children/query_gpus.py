@@ -1,13 +1,13 @@
 """Query NVIDIA's libraries for the driver and the GPUs, one line of JSON for each step.
 
-    python -I -S query_gpus.py FOLDER SECONDS [nvml [held]] [libcuda]
+    python -I -S query_gpus.py FOLDER SECONDS [nvml] [libcuda]
 
 A script, run with a time limit and never imported: a wedged GPU hangs its callers, and some
 libraries crash. FOLDER has the module `pynvml`; after SECONDS the script ends in any case.
 
 Every line is an object with the key `library`; a later line of a library replaces the earlier one.
 `state` is `asking` (a call has begun: the last line of a library that hangs or crashes), `absent`
-(no such library), `unloadable`, `unasked` or `answered`. `held` adds who holds memory of which GPU.
+(no such library), `unloadable`, `unasked` or `answered`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def load(library: str, name: str) -> ctypes.CDLL | None:
     return None
 
 
-def ask_nvml(folder: str, held: bool) -> None:  # noqa: FBT001
+def ask_nvml(folder: str) -> None:
     """Print the reply of NVML, or the error of `pynvml`."""
     say("nvml", "asking", call="dlopen")
     if sys.platform != "win32" and load("nvml", "libnvidia-ml.so.1") is None:
@@ -58,13 +58,13 @@ def ask_nvml(folder: str, held: bool) -> None:  # noqa: FBT001
     try:
         import pynvml  # noqa: PLC0415 - only this child may load it
 
-        tell_nvml(pynvml, held=held)
+        tell_nvml(pynvml)
     except Exception as error:  # noqa: BLE001 - of an older pynvml, or another of this name
         say("nvml", "unasked", problem=f"pynvml: {error}")
 
 
-def tell_nvml(pynvml: ModuleType, *, held: bool) -> None:
-    """Print the driver's release, its CUDA and every GPU of the machine; and who holds memory."""
+def tell_nvml(pynvml: ModuleType) -> None:
+    """Print the driver's release, its CUDA and every GPU of the machine."""
     say("nvml", "asking", call="nvmlInit")
     try:
         pynvml.nvmlInit()
@@ -84,19 +84,7 @@ def tell_nvml(pynvml: ModuleType, *, held: bool) -> None:
         say("nvml", "answered", code=error.value, problem=str(error), **answer)
         return
     gpus = [nvml_gpu(pynvml, index) for index in range(count)]
-    if held:
-        answer["held"] = [row for index in range(count) for row in holders(pynvml, index)]
     say("nvml", "answered", code=0, gpus=gpus, **answer)
-
-
-def holders(pynvml: ModuleType, index: int) -> list[Answer]:
-    """Return the processes that compute on a GPU; Windows does not tell their memory."""
-    handle = nvml(pynvml, "nvmlDeviceGetHandleByIndex", index)
-    rows = nvml(pynvml, "nvmlDeviceGetComputeRunningProcesses", handle)
-    return [
-        {"gpu": index, "pid": row.pid, "memory": row.usedGpuMemory}
-        for row in (rows if isinstance(rows, list) else [])
-    ]
 
 
 def nvml_gpu(pynvml: ModuleType, index: int) -> Answer:
@@ -193,7 +181,7 @@ def main(arguments: list[str]) -> None:
     limit.daemon = True
     limit.start()
     if "nvml" in libraries:
-        thread = threading.Thread(target=ask_nvml, args=(folder, "held" in libraries), daemon=True)
+        thread = threading.Thread(target=ask_nvml, args=(folder,), daemon=True)
         thread.start()
         thread.join(0.6 * float(seconds))
     if "libcuda" in libraries:

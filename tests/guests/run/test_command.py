@@ -1,0 +1,258 @@
+"""`ortgpu-fix run` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import documents
+import pytest
+from command import run_here
+
+from support.standin_wheels import find_uv
+
+PROGRAM = """
+import onnxruntime, sys
+session = onnxruntime.InferenceSession("m.onnx", providers=["CUDAExecutionProvider"])
+print("out of the program"); session.run(None, {"x": [1]})
+"""
+
+
+def run(
+    folder: Path, *words: str, program: str = PROGRAM, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    (folder / "app.py").write_text(program)
+    env = {**os.environ, "PYTHONPATH": str(folder / "site-packages"), "LANG": "C", **environ}
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", *words, "--", sys.executable, "app.py"]
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_the_report_is_on_standard_error(tmp_path: Path, packages: Path) -> None:
+    done = run(packages.parent, "--live")
+
+    assert done.returncode == 0
+    assert done.stdout == "out of the program\n"
+    assert done.stderr.startswith("m.onnx: It got what it asked for")
+    assert f"{tmp_path / 'app.py'}:3 (sessions: 1)" in done.stderr
+
+
+def test_where_all_is_well_nothing_is_to_be_looked_at(tmp_path: Path, packages: Path) -> None:
+    (tmp_path / "app.py").write_text(PROGRAM)
+    env = {**os.environ, "PYTHONPATH": str(packages)}
+    done = run_here("run", "--json", "--", sys.executable, "app.py", cwd=tmp_path, env=env)
+
+    document = json.loads(done.stdout)
+    assert (document["verdict"], document["commands"]) == ("got", [])
+
+
+def test_require_gpu_turns_a_fallback_into_an_exit_code(tmp_path: Path, packages: Path) -> None:
+    done = run(packages.parent, "--require-gpu", FAKE_BUILD="CPUExecutionProvider")
+
+    assert done.returncode == 6
+    assert "is built without CUDAExecutionProvider" in done.stderr
+    assert run(tmp_path, "--require-gpu").returncode == 0
+    assert run(tmp_path, FAKE_BUILD="CPUExecutionProvider").returncode == 0
+
+
+def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path) -> None:
+    first, last = run(packages.parent, "--json").stdout.splitlines()
+    done = run(tmp_path, "--json", "-o", "run.json")
+
+    assert first == "out of the program"
+    documents.check(json.loads(last), "run")
+    assert done.stdout == "out of the program\n"
+    written = json.loads((tmp_path / "run.json").read_text())
+    documents.check(written, "run")
+    assert written["sessions"][0]["got"] == ["CUDAExecutionProvider"]
+    assert written["commands"] == []
+
+
+def test_what_cannot_be_written_is_found_before_the_program_runs(tmp_path: Path) -> None:
+    done = run(tmp_path, "--json", "-o", "none/x", program="open('ran', 'w')")
+
+    assert done.returncode == 7
+    assert "none/x" in done.stderr + done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["app.py"]
+
+
+def test_where_the_place_is_gone_then_the_report_is_text_and_the_exit_code_the_programs(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "out").mkdir()
+    program = "import os; os.rmdir('out'); raise SystemExit(3)"
+    done = run(tmp_path, "--json", "-o", "out/x", program=program)
+
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "No observed Python of this program imported onnxruntime" in done.stderr
+    assert done.stderr.endswith(
+        "error: `out/x` cannot be written: No such file or directory\n\nhint: Name another place\n"
+    )
+
+
+def test_a_file_for_the_document_needs_the_document(tmp_path: Path) -> None:
+    done = run(tmp_path, "-o", "x", program="open('ran', 'w')")
+
+    assert (done.returncode, (tmp_path / "ran").exists()) == (2, False)
+    assert "--json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("raise SystemExit(3)", 3),
+        ("import os; os.kill(os.getpid(), 15)", 15 if sys.platform == "win32" else 128 + 15),
+    ],
+)
+def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: int) -> None:
+    done = run(tmp_path, program=program)
+
+    assert done.returncode == code
+    assert "No observed Python of this program imported onnxruntime" in done.stderr
+
+
+def test_what_is_not_whole_is_told_with_the_command_that_looks_at_it(packages: Path) -> None:
+    (packages / "onnxruntime/__init__.py").unlink()
+    folder = packages.parent
+    (folder / "app.py").write_text(PROGRAM)
+    env = {**os.environ, "PYTHONPATH": str(packages)}
+    done = run_here("run", "--json", "--", sys.executable, "app.py", cwd=folder, env=env)
+    document = json.loads(done.stdout)
+
+    assert document["verdict"] == "not-whole"
+    assert document["commands"] == [f"ortgpu-fix --python {sys.executable}"]
+
+
+MEASURED = """
+import onnxruntime
+class Array(list):
+    shape = (1, 3)
+session = onnxruntime.InferenceSession("m.onnx", providers=["CUDAExecutionProvider"])
+session.run(None, {"-x": Array(), "y": Array()})
+onnxruntime.InferenceSession("m.onnx")
+"""
+
+
+def test_every_command_works_on_the_environment_that_was_seen(
+    tmp_path: Path, packages: Path
+) -> None:
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "m.onnx").touch()
+    flags = ("--offline", "--matrix", "more.json", "--json")
+    (tmp_path / "app.py").write_text(MEASURED)
+    env = {**os.environ, "PYTHONPATH": str(packages), "FAKE_BUILD": "CPUExecutionProvider"}
+    program = ("--", sys.executable, "app.py")
+    done = run_here("run", *flags, *program, cwd=tmp_path, env=env)
+    text = run_here("run", *program, cwd=tmp_path, env=env)
+    run_here("run", *flags, "-o", "run.json", *program, cwd=tmp_path, env=env)
+
+    document = json.loads(done.stdout)
+    assert text.stdout == ""
+    assert "It asked for the GPU, and did not get it" in text.stderr
+    written = (tmp_path / "run.json").read_text()
+    assert written.endswith("}\n")
+    assert json.loads(written)["commands"] == document["commands"]
+    given = f"--python {sys.executable} --offline --matrix more.json"
+    shown = "--shape=-x=1x3 --shape y=1x3"
+    assert document["commands"] == [
+        f"ortgpu-fix {given}",
+        f"ortgpu-fix verify {given} --bench {tmp_path / 'm.onnx'} {shown}",
+    ]
+    asked, silent = document["sessions"]
+    assert asked["advice"][0]["text"].startswith(f"`ortgpu-fix {given}` says")
+    assert f"First: `ortgpu-fix {given} --apply`" in silent["advice"][0]["text"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_an_interrupt_is_the_programs_to_answer(tmp_path: Path, packages: Path) -> None:
+    (packages.parent / "app.py").write_text(
+        PROGRAM
+        + """
+import signal, time
+signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
+print("ready", flush=True); time.sleep(60)
+"""
+    )
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--", sys.executable, "app.py"]
+    # Tests in the background of a script have it ignored, and so have their children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        argv,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(packages), "LANG": "C"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    signal.signal(signal.SIGINT, before)
+    with process:
+        assert process.stdout is not None
+        while "ready" not in process.stdout.readline():
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+
+    assert process.returncode == 7
+    assert "(sessions: 1)" in errors
+
+
+@pytest.mark.parametrize("words", [[], ["python", "app.py"], ["--live"]])
+def test_without_a_command_after_two_dashes_nothing_runs(words: list[str]) -> None:
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 2
+    assert "-- COMMAND" in done.stderr
+
+
+def test_python_names_whose_commands_come_first(tmp_path: Path) -> None:
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    code = "import os, sys; print(sys.prefix, os.environ['VIRTUAL_ENV'])"
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--python", str(venv)]
+    done = subprocess.run(
+        [*argv, "--", "python", "-c", code], capture_output=True, text=True, check=False
+    )
+
+    first, second = done.stdout.split()
+    assert (Path(first).samefile(venv), second) == (True, str(venv))
+
+
+@pytest.mark.slow
+@pytest.mark.online
+@pytest.mark.skipif(sys.platform == "win32", reason="it ends by a signal of Unix")
+def test_each_worker_of_uvicorn_is_seen(tmp_path: Path, packages: Path) -> None:
+    """The real uvicorn, with two workers: each makes the session of the application."""
+    (tmp_path / "service.py").write_text(
+        "import onnxruntime\n"
+        "session = onnxruntime.InferenceSession('m.onnx', providers=['CUDAExecutionProvider'])\n"
+        "async def app(scope, receive, send): ...\n"
+    )
+    subprocess.run([find_uv(), "venv", "-q", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([find_uv(), "pip", "install", "-q", "--python", python, "uvicorn"], check=True)
+    words = ["run", "--json", "-o", "seen.json", "--python", "venv", "--"]
+    words += ["uvicorn", "service:app", "--workers", "2", "--port", "0", "--lifespan", "off"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ortgpu_fix", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{tmp_path}"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        started = 0
+        while started < 2:  # a worker says so when it has imported the application
+            started += "Started server process" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert len(seen["sessions"]) == 1
+    assert (seen["sessions"][0]["count"], len(set(seen["sessions"][0]["pids"]))) == (2, 2)
+    assert seen["sessions"][0]["file"] == str(tmp_path / "service.py")
