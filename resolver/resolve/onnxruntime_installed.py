@@ -93,7 +93,7 @@ def _known_build(package: Package, facts: Facts, matrix: Matrix) -> OtherBuild |
     rows = [row for row in matrix.other_builds if (row.name, row.platform) == place]
     rows.sort(key=lambda row: newest_first(row.version))
     older = [row for row in rows if at_least(package.version, row.version)]
-    return (older[-1:] or rows[:1] or [None])[0]
+    return next(iter(older[-1:] or rows[:1]), None)
 
 
 def _plugins(
