@@ -299,6 +299,19 @@ class TensorrtLibraries(NamedTuple):
     glibc: DOTTED
 
 
+class OtherBuild(NamedTuple):
+    """A build of onnxruntime with a CUDA provider and a name of its own, as its wheel says."""
+
+    name: NAME
+    version: VERSION
+    platform: PLATFORM
+    cuda: str
+    links: tuple[str, ...]
+    """The CUDA libraries that its provider links."""
+    sass: tuple[TARGET, ...]
+    ptx: tuple[TARGET, ...]
+
+
 class Matrix(NamedTuple):
     """The compatibility matrix."""
 
@@ -339,6 +352,7 @@ class Matrix(NamedTuple):
     """By other builds of onnxruntime: the first release that is a plugin in a folder of its own."""
     training: frozenset[str] = frozenset()
     """The builds of onnxruntime with the training API."""
+    other_builds: tuple[OtherBuild, ...] = ()
     plugins: Mapping[str, Plugin] = MappingProxyType({})
     """By distribution: the execution providers that come beside onnxruntime."""
     plugin_wheels: tuple[PluginWheel, ...] = ()

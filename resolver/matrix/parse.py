@@ -25,6 +25,7 @@ from .model import (
     LastBranch,
     Limit,
     Matrix,
+    OtherBuild,
     Plugin,
     PluginWheel,
     Release,
@@ -68,6 +69,7 @@ _RELEASE, _FLOOR = row_reader(Release), row_reader(DriverFloor)
 _LAST, _FORWARD = row_reader(LastBranch), row_reader(ForwardCompatibility)
 _FIRST = row_reader(FirstBranch)
 _LIMIT, _CONSUMER = row_reader(Limit), row_reader(ConsumerRow)
+_OTHER_BUILD = row_reader(OtherBuild)
 _TENSORRT = row_reader(TensorrtLibraries)
 _DEFECT, _FLOORS = row_reader(Defect), row_reader(Floors)
 
@@ -121,6 +123,8 @@ def parse(
             )
             for row in tables[place].get("plugin", ())
         }
+        named = "other_build" in tables[place]
+        other_builds = rows("other_build", _OTHER_BUILD) if named else ()
         tensorrt = rows("tensorrt", _TENSORRT)
         feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
         owner_names = frozenset(row["name"] for row in owners)
@@ -168,6 +172,7 @@ def parse(
         own_providers=own_providers,
         plugin_since=plugin_since,
         training=training,
+        other_builds=other_builds,
         plugins=plugins,
         plugin_wheels=plugin_wheels,
         onnxruntime=plain,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from ..facts.driver import EXPLAINED_ERRORS
-from ..facts.model import is_onnxruntime
+from ..facts.model import Unknown, is_onnxruntime
 from ..matrix.model import AddedRows
 from ..matrix.torch import TORCH
 from .reasons import Consumer, Finding, Named, Reason, RequirementLine
@@ -35,7 +35,8 @@ FIRST = frozenset({*HELD.values(), "environment-read-only", "no-engine"})
 """The findings of what the user has to do before `--apply` does a plan."""
 Where = Literal["here", "there", "new", "new-there"]
 """The environment of a plan: one here, one of another machine, and either still to be made."""
-PlanVerdict = Literal["healthy", "fixable", "impossible"]
+PlanVerdict = Literal["healthy", "fixable", "impossible", "unknown"]
+"""`unknown`: the driver or the GPUs are not known, and the plan has a case for each."""
 Need = Literal["torch", "conflicts"]
 """What has to be allowed: that torch changes, and that packages lack what they require."""
 NEEDED_FLAGS: Mapping[Need, tuple[str, str]] = {
@@ -103,6 +104,31 @@ class RunsOn(NamedTuple):
     """The compute capabilities that all of it has code for, neighbours together, lowest first."""
 
 
+class DriverRange(NamedTuple):
+    """The drivers of a case."""
+
+    since: str | None
+    """The oldest driver version; None: any older one than `before`."""
+    before: str | None
+    """The oldest driver version that is none of them; None: there is none."""
+
+    @property
+    def specifier(self) -> str:
+        """The range as PEP 440 writes it: `>=525.60.13,<580.65.06`; empty for any driver."""
+        ends = (self.since and f">={self.since}", self.before and f"<{self.before}")
+        return ",".join(filter(None, ends))
+
+
+class Case(NamedTuple):
+    """What a machine may be, and the plan that it gets then."""
+
+    driver: DriverRange | None
+    """None: the driver is known."""
+    gpus: tuple[str, ...] | None
+    """The compute capabilities that its GPUs may have, lowest first; None: they are known."""
+    plan: "Plan"
+
+
 class Plan(NamedTuple):
     """The plan for one machine. Made by `resolve`."""
 
@@ -141,6 +167,10 @@ class Plan(NamedTuple):
     """Looked for where nothing works, or somebody asks for all."""
     runs_on: RunsOn | None = None
     """Looked for where the driver and the GPUs were named, or somebody asks for all."""
+    cases: tuple[Case, ...] = ()
+    """Where the verdict is `unknown`."""
+    unknown: Unknown | None = None
+    """What decides between the cases."""
     matrix_added: tuple[AddedRows, ...] = ()
     """The rows of the matrix that are not the shipped ones."""
 

@@ -14,6 +14,7 @@ from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
 from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan, Where
 from ..plan.wheels import Wheel, read_hashes, short_name
+from .cases import cases_section, question_section
 from .plan_document import way_text
 from .rejected import rejected_section
 
@@ -94,6 +95,10 @@ def plan_sections(
     all this means, and has the command on a line of its own.
     """
     sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, texts)]
+    if plan.cases:
+        sections.append(cases_section(plan.cases, texts))
+        sections.append(question_section(plan, texts))
+        return tuple(section for section in sections if section.rows)
     if plan.verdict != "impossible":
         sections.append(_steps(plan, facts, texts, at_hand, verbose=verbose))
         if verbose:
@@ -113,6 +118,8 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
     marks = dict.fromkeys(range(len(machine.rows)), " ")
     if plan.verdict != "impossible":
         marks |= {1: "✓", 2: "✓"}
+    if plan.unknown:
+        marks |= {at: "?" for at, what in ((1, "driver"), (2, "gpus")) if what in plan.unknown}
     if facts.driver is None or facts.driver.error is not None:
         marks[1] = "✗"
     rows = (row._replace(head=f"{marks[at]} {row.head}") for at, row in enumerate(machine.rows))

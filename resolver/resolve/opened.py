@@ -19,12 +19,14 @@ _SAID_BY_NEEDS = {"allow-conflicts", "match-torch"}
 """The unlocks that are the flags."""
 
 
-def plan_for(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:
+def plan_for(
+    facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True
+) -> Plan:
     """Return the plan of `resolve`; where nothing works as things are, with the flags it needs.
 
     Its rejected releases are those that nothing works with without the flags.
     """
-    strict = resolve(facts, options, matrix)
+    strict = resolve(facts, options, matrix, unlocking=unlocking)
     made = _opened(
         strict, facts, options, lambda asked: resolve(facts, asked, matrix, unlocking=False)
     )

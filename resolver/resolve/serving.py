@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..facts.gpu_names import neighbours
 from ..facts.model import GPU_BUILD, Facts, OnnxRuntime, Package, is_onnxruntime
 from ..matrix.model import Build, Matrix, Release, row_of
 from ..matrix.torch import TORCH
@@ -89,13 +90,7 @@ def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) 
     serves = serving(after, matrix, known)
     if not plan.selection or serves.release is None or serves.driver is None:
         return None
-    neighbours: list[list[str]] = [[]]
-    for gpu in known:
-        if gpu in serves.gpus:
-            neighbours[-1].append(gpu)
-        elif neighbours[-1]:
-            neighbours.append([])
-    return RunsOn(serves.driver, tuple(tuple(row) for row in neighbours if row))
+    return RunsOn(serves.driver, neighbours(serves.gpus, known))
 
 
 def against(facts: Facts, matrix: Matrix) -> tuple[Reason, ...]:

@@ -40,19 +40,20 @@ from .. import console
 from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
-from ..inputs import PlanInputs, gather_inputs, index_config_of
+from ..inputs import PlanInputs, gather_inputs, index_config_of, require_known
 from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand, with_runs_on
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Carry out the plan, verify it, undo it if it fails.
 
-    Raises as `require_environment`.
+    Raises as `require_environment` and `require_known`.
     """
     texts = texts_for(arguments, "en" if arguments.json else language)
     require_environment(arguments.python, environ, Path.cwd())
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
+    require_known(inputs.facts)
     plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     plan = with_runs_on(plan, inputs, arguments)
     sections = plan_sections(

@@ -13,7 +13,7 @@ from ...cli import console
 from ...cli.command_line import SYSTEM, applying, command_line, texts_for
 from ...cli.flags import CommandLine, given
 from ...cli.guests import FLAGS
-from ...cli.inputs import gather_inputs
+from ...cli.inputs import gather_inputs, require_known
 from ...cli.options import plan_options_of
 from ...cli.parser import parse
 from ...cli.streams import shows_chinese
@@ -214,9 +214,10 @@ def _looked(
     """
     try:
         inputs = gather_inputs(arguments, environ)
+        require_known(inputs.facts)
         return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)
     except Error as error:
-        if arguments.facts or arguments.python is not None:
+        if error.code != "machine-unknown" and (arguments.facts or arguments.python is not None):
             raise
         texts = load_texts(language)
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
