@@ -19,9 +19,9 @@ from pathlib import Path
 from matrix.evidence import matrix
 from ortgpu_fix.binaries.native import BinaryError
 from ortgpu_fix.errors import Error
-from ortgpu_fix.evidence.index_source import IndexSource
-from ortgpu_fix.evidence.reader import Reader, ReadingCache
 from ortgpu_fix.evidence.wheels import EvidenceError
+from ortgpu_fix.guests.update.index_source import IndexSource
+from ortgpu_fix.guests.update.reader import Reader, ReadingCache
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.messages.catalog import load_texts

@@ -17,9 +17,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..binaries.library_names import PROVIDER
 from ..engine.choose import Engine
 from ..engine.common import Prefix, StagedFile
-from ..evidence.onnxruntime import PROVIDER
 from ..facts.target import Target
 from ..index.kept_wheels import link_or_copy
 from ..utils.files import file_digest

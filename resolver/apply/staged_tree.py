@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from ..binaries.library_names import PROVIDER
 from ..errors import Error
 from ..evidence.metadata import all_requirements, fields
-from ..evidence.onnxruntime import PROVIDER
 from ..facts.target import STATE_FOLDER, Installed
 from ..plan.wheels import Wheel
 from ..utils.files import file_digest

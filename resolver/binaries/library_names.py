@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from .native import Content
 
+PROVIDER = re.compile(r".*/(?:lib)?onnxruntime_providers_cuda\.(?:so|dll)\Z")
+"""The path of the library of CUDA's execution provider, in a wheel of onnxruntime-gpu."""
 KNOWN = frozenset(
     f"lib{stem}.so.{version}"
     for stem, versions in {

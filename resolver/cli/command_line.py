@@ -10,7 +10,8 @@ from ..messages.catalog import Language, Texts, load_texts
 from ..messages.shells import TypedCommand, pasted_commands
 from ..plan.model import Plan, Where
 from ..probe.interpreter import DOT_VENV
-from .flags import FLAGS, CommandLine, given
+from .flags import CommandLine, given
+from .guests import FLAGS
 
 SYSTEM: System = "windows" if sys.platform == "win32" else "linux"
 """The system that this program runs on."""

@@ -8,8 +8,8 @@ import shtab
 
 from ..data_files import load_table
 from ..messages.catalog import Language
-from .flags import FLAGS
-from .parser import CACHE, COMMANDS, parser
+from .guests import FLAGS, NAMES
+from .parser import CACHE, parser
 
 _COMPLETED = {"FACTS": shtab.FILE, "FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY}
 """What the value of a flag is completed as, by how the help names it."""
@@ -58,7 +58,7 @@ def completions(shell: str, language: Language) -> str:
 
     def show(name: str, action: argparse.Action) -> None:
         if name == "command":
-            action.choices = COMMANDS
+            action.choices = NAMES
         elif name == "others":
             action.complete = shtab.FILE  # type: ignore[attr-defined]
         elif name == "argument":
@@ -76,7 +76,7 @@ def completions(shell: str, language: Language) -> str:
 
 def _argument() -> dict[str, object]:
     """Return what shtab takes as the completion of the word after the command."""
-    commands, cache = " ".join(COMMANDS), " ".join(CACHE)
+    commands, cache = " ".join(NAMES), " ".join(CACHE)
     made = {
         shell: text.replace("{COMMANDS}", commands).replace("{CACHE}", cache)
         for shell, text in _ARGUMENT.items()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..data_files import load_table
 from ..errors import Error
+from ..facts.driver import OF_DRIVER
 from ..facts.gpu_names import has_arm_processor
 from ..facts.model import (
     EXPECTED_PLATFORM,
@@ -126,10 +127,12 @@ def read_machine(driver: str, gpus: str) -> DescribedMachine:
 
 
 def on_described_machine(facts: Facts, line: CommandLine, *, new: bool) -> Facts:
-    """Return the machine of `--driver` and `--gpu`: nothing else of this one but its system.
+    """Return `facts` with the driver and the GPUs of `--driver` and `--gpu`.
 
-    `new`: the environment is a new one, so the system is that of `--platform`, or what the driver's
-    release and the GPU are of.
+    In an existing environment nothing else changes: an image is checked so while it is built, with
+    the libraries that it has. `new`: the environment is a new one, of a machine of its own, so the
+    system is that of `--platform`, or what the driver's release and the GPU are of, and nothing of
+    this one is on it.
 
     Raises as `read_machine`, and Error `other-platform` where `--python` is of another system than
     `--platform`.
@@ -137,22 +140,23 @@ def on_described_machine(facts: Facts, line: CommandLine, *, new: bool) -> Facts
     if line.driver is None or line.gpu is None:
         return facts
     read, here = read_machine(line.driver, line.gpu), facts.platform
-    sources = {"python": facts.sources["python"], "driver": "--driver", "gpus": "--gpu"}
+    driver, named = Driver(version=read.driver), {"driver": "--driver", "gpus": "--gpu"}
     if read.expected is not None:
-        sources[EXPECTED_PLATFORM] = read.expected
-    if new:
-        told = line.platform or read.expected or here.name
-        sources["platform"] = "--platform" if line.platform else ""
-        here = PLATFORMS[here.name if here.is_of(told) else told]
-    elif line.platform and not here.is_of(line.platform):
-        path = facts.python.executable
-        raise Error("other-platform", wanted=line.platform, path=path, here=here.name)
+        named[EXPECTED_PLATFORM] = read.expected
+    if not new:
+        if line.platform and not here.is_of(line.platform):
+            path = facts.python.executable
+            raise Error("other-platform", wanted=line.platform, path=path, here=here.name)
+        kept = {key: text for key, text in facts.sources.items() if key not in OF_DRIVER}
+        return facts._replace(driver=driver, gpus=read.gpus, sources=kept | named)
+    told = line.platform or read.expected or here.name
+    named |= {"python": facts.sources["python"], "platform": "--platform" if line.platform else ""}
     return facts._replace(
-        platform=here,
-        driver=Driver(version=read.driver),
+        platform=PLATFORMS[here.name if here.is_of(told) else told],
+        driver=driver,
         gpus=read.gpus,
         toolkits=(),
         libraries=(),
         environment={},
-        sources=sources,
+        sources=named,
     )

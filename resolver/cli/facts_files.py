@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..data_files import example_machine, load_table
@@ -53,33 +52,6 @@ def read_facts(file: str) -> Facts:
         keys = ", ".join(ignored)
         print_notice(texts.label("facts-keys-ignored", file=file, keys=keys))
     return facts
-
-
-def read_machines(files: Sequence[str]) -> list[tuple[str, Facts]]:
-    """Return the facts in `files`, each with a name: as much of its path as tells them apart.
-
-    Raises Error `facts-twice`, and as `read_facts` does, with the file named.
-    """
-    from ..fleet.model import machine_names
-
-    paths = [Path(file).resolve() for file in files]
-    seen: set[Path] = set()
-    for file, path in zip(files, paths, strict=True):
-        if path in seen:
-            raise Error("facts-twice", file=file)
-        seen.add(path)
-    names = machine_names([(*path.parent.parts, path.stem) for path in paths])
-    return [(name, _read_named(file)) for name, file in zip(names, files, strict=True)]
-
-
-def _read_named(file: str) -> Facts:
-    try:
-        return read_facts(file)
-    except Error as error:
-        if error.code != "facts-invalid":
-            raise
-        named = {**error.values, "key": cause("key-of-file", file=file, key=error.values["key"])}
-        raise Error(error.code, **named) from error
 
 
 @functools.lru_cache(maxsize=4096)  # machines of one kind have the same file, to the byte

@@ -1,12 +1,18 @@
-"""The flags of the command line: one list, from which everything that concerns them is made."""
+"""The flags of the core, and a command line with its values; guests add flags of their own."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from os.path import isdir
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from ..errors import Error
 
 if TYPE_CHECKING:  # `--help` is there without them
     from ..probe.background import ProbeProcesses
 
+Request = TypeVar("Request")
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
@@ -46,19 +52,16 @@ class Flag(NamedTuple):
 
 PREFERENCES = ("newest", "small")
 _SETS = ("plan", "apply", "lock", "download")
-_REPORTS = ("verify", "check-image")
 _NEW = ("plan", "lock", "download", "facts", "explain")
-FLAGS = (
+CORE_FLAGS = (
     Flag("dry-run", "nothing"),
     Flag("apply", "nothing"),
     Flag("check", "nothing"),
     Flag("python", "value", "PATH"),
     Flag("facts", "values", "FILE"),
-    Flag("with-cpu", "nothing"),
     Flag("driver", "value", "VERSION"),
     Flag("gpu", "value", "GPU[,GPU...]"),
     Flag("platform", "value", "NAME", choices=PLATFORMS, commands=_NEW, partner=", ".join(_NEW)),
-    Flag("hosts", "values", "FACTS", commands=("diff",), partner="diff"),
     Flag("ignore-gpu", "values", "CC"),
     Flag("ort", "value", "SPEC"),
     Flag("cuda", "value", "MAJOR"),
@@ -78,21 +81,12 @@ FLAGS = (
     Flag("yes", "nothing"),
     Flag("forget", "nothing", commands=("undo", "matrix"), partner="undo, matrix"),
     Flag("allow", "values", "WHAT", choices=ALLOWANCES),
-    Flag("bench", "nothing", commands=("verify",), partner="verify"),
-    Flag("shape", "values", "NAME=SIZES", commands=("verify",), partner="verify"),
-    Flag("report", "value", "FILE", commands=_REPORTS, partner=", ".join(_REPORTS)),
-    Flag("require-gpu", "nothing", commands=("run",), partner="run -- COMMAND"),
-    Flag("live", "nothing", commands=("run",), partner="run -- COMMAND"),
     Flag("offline", "nothing"),
     Flag("find-links", "value", "DIR"),
     Flag("index-url", "value", "URL"),
     Flag("torch-index-url", "value", "URL"),
     Flag("tensorrt-index-url", "value", "URL"),
-    Flag("text-only", "nothing", commands=("explain",), partner="explain"),
     Flag("help", "nothing", short="h"),
-    Flag("update", "nothing", commands=("matrix",), partner="matrix"),
-    Flag("all-platforms", "nothing"),
-    Flag("ort-index-url", "value", "URL"),
     Flag("matrix", "values", "FILE"),
     Flag("version", "nothing", short="V"),
     Flag("completions", "value", "SHELL", choices=SHELLS),
@@ -120,11 +114,9 @@ class CommandLine(NamedTuple):
     check: bool = False
     python: str | None = None
     facts: tuple[str, ...] = ()
-    with_cpu: bool = False
     driver: str | None = None
     gpu: str | None = None
     platform: str | None = None
-    hosts: tuple[str, ...] = ()
     ignore_gpu: tuple[str, ...] = ()
     ort: str | None = None
     cuda: str | None = None
@@ -144,36 +136,34 @@ class CommandLine(NamedTuple):
     yes: bool = False
     forget: bool = False
     allow: tuple[str, ...] = ()
-    bench: bool = False
-    shape: tuple[str, ...] = ()
-    report: str | None = None
-    require_gpu: bool = False
-    live: bool = False
     offline: bool = False
     find_links: str | None = None
     index_url: str | None = None
     torch_index_url: str | None = None
     tensorrt_index_url: str | None = None
-    text_only: bool = False
     help: bool = False
-    update: bool = False
-    all_platforms: bool = False
-    ort_index_url: str | None = None
     matrix: tuple[str, ...] = ()
     version: bool = False
     completions: str | None = None
+    of_guests: Mapping[str, Any] = MappingProxyType({})
+    """The values of the flags that guests add, by their fields."""
     processes: ProbeProcesses | None = None
     """The children that look at this machine, where they have been started."""
+
+    def request(self, kind: Callable[..., Request]) -> Request:
+        """Return the flags of a guest as its own record; what was not given has its default."""
+        fields = getattr(kind, "_fields", ())
+        return kind(**{name: self.of_guests[name] for name in fields if name in self.of_guests})
 
     @property
     def facts_file(self) -> str | None:
         """The one facts file; None where there is none, or several."""
-        return self.facts[0] if len(self.facts) == 1 else None
+        return self.facts[0] if len(self.facts) == 1 and not self.machines else None
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """The facts files, where there are several."""
-        return self.facts if len(self.facts) > 1 else ()
+        """The facts files, where there are several; a directory of them is several, too."""
+        return self.facts if len(self.facts) > 1 or any(map(isdir, self.facts)) else ()
 
     @property
     def elsewhere(self) -> bool:
@@ -183,5 +173,19 @@ class CommandLine(NamedTuple):
 
 def given(line: CommandLine, flag: Flag) -> Any:  # noqa: ANN401 - each flag has its own type
     """Return the value of `flag`; false where it was not given, or is the default."""
+    if flag.field not in CommandLine._fields:
+        return line.of_guests.get(flag.field)
     value = getattr(line, flag.field)
     return None if value == CommandLine._field_defaults[flag.field] else value
+
+
+def alone(flag: str, partner: str) -> Error:
+    """Return the Error that `flag` needs `partner`."""
+    return Error("usage", problem=Error("flag-alone", flag=flag, partner=partner))
+
+
+def refuse(*rows: tuple[bool, str, str]) -> None:
+    """Raise Error `usage` for the first row that is true: its flag needs its partner."""
+    for refused, flag, partner in rows:
+        if refused:
+            raise alone(flag, partner)

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..messages.catalog import Language
 from ..messages.sections import width
-from .flags import FLAGS, Flag
-from .parser import COMMANDS
+from .flags import Flag
+from .guests import FLAGS, NAMES
 
 COLUMNS = 100
 GROUPS = ("mend", "share", "understand")
@@ -41,9 +41,7 @@ def help_text(
     row, shown = table["commands"][command], {flag.name: flag for flag in FLAGS}
     names = dict.fromkeys([*row["flags"], *table["common"]["flags"]])
     flags = [
-        (_flag(shown[name]), table["flags"][name][language])
-        for name in names
-        if name not in row.get("without", ())
+        (_flag(shown[name]), table["flags"][name][language]) for name in names if name in shown
     ]
     exits = [(f"  {code}", table["exits"][str(code)][language]) for code in row["exits"]]
     blocks = [headings["usage"].format(usage=row["usage"])]
@@ -62,7 +60,7 @@ def _commands(table: Mapping[str, Any], group: str, language: Language) -> list[
     rows = table["commands"]
     return [
         (f"  {name}", rows[name]["brief"][language])
-        for name in COMMANDS
+        for name in NAMES
         if rows[name]["group"] == group
     ]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..companions.build import LocalWheel
 from ..engine.choose import choose_resolver
 from ..errors import Error
 from ..facts.model import GPU_BUILD
-from ..fleet.common_facts import locked_names, without_installed_set
-from ..fleet.model import FleetMachine, Group, TargetPlan
 from ..index.client import Index
 from ..lock.builder import LockBuilder
-from ..matrix.load import load_matrix
+from ..lock.groups import FleetMachine, Group, TargetPlan
+from ..lock.locked_facts import locked_names, without_installed_set
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..messages.catalog import Language
@@ -25,11 +25,9 @@ from ..resolve.situation import situation
 from ..utils.files import write
 from ..utils.process import run
 from .command_line import SYSTEM, words_of
-from .commands import fleet as fleet_commands
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
 from .inputs import PlanInputs, gather_inputs, index_config_of
-from .options import plan_options_of
 
 _FLAGS = (
     *("python", "facts", "driver", "gpu", "platform", "ignore-gpu", "ort", "cuda", "torch"),
@@ -49,21 +47,23 @@ _FLAGS = (
 """What decides on the content of a lock: where it goes does not."""
 
 
-def planned_groups(
+class PlannedGroups(NamedTuple):
+    """What is locked, and what it was planned with."""
+
+    groups: Sequence[Group]
+    options: PlanOptions
+    matrix: Matrix
+
+
+def plan_group(
     arguments: CommandLine, environ: Mapping[str, str], language: Language
-) -> tuple[Sequence[Group], PlanOptions, Matrix] | int:
-    """Return the groups to lock; where nothing works, show that and return the exit code."""
-    if arguments.machines:
-        fleet = fleet_commands.plan_machines(arguments)
-        if fleet.complete:
-            return fleet.groups, plan_options_of(arguments), load_matrix()
-        fleet_commands.print_fleet_plan(fleet, arguments, language)
-        return VERDICT_EXIT["impossible"]
+) -> PlannedGroups | int:
+    """Return what to lock for one machine; where nothing works, show that: the exit code."""
     inputs = gather_inputs(arguments, environ)
     made = resolve(inputs.facts, inputs.options, inputs.matrix)
     group = _group(made, inputs)
     if group is not None:
-        return [group], inputs.options, inputs.matrix
+        return PlannedGroups([group], inputs.options, inputs.matrix)
     print_plan(made, inputs, arguments, environ, language)
     return VERDICT_EXIT["impossible"]
 

@@ -15,26 +15,15 @@ from typing import NoReturn
 
 from .. import __version__
 from ..errors import Error
-from .flags import FLAGS, RTX, CommandLine, Flag, given
+from .flags import RTX, CommandLine, Flag, alone, given, refuse
+from .guests import COMMANDS, FLAGS, FOUND, NAMES
 
 PLAN = "plan"
 """What runs without a command."""
-COMMANDS = (
-    *("plan", "apply", "check", "undo", "verify", "explain", "run"),
-    *("check-image", "diff", "facts", "lock", "download", "matrix", "cache", "help"),
-)
 RUN = "run"
 CACHE = ("dir", "info", "purge")
 MODES = ("dry-run", "apply", "check")
 """The flags that are commands, too."""
-LOOKING = frozenset({PLAN, "apply", "check", "download", "facts", "lock", "verify"})
-"""The commands that begin with a look at this machine."""
-TAKING = frozenset(
-    {"cache", "check_image", "check_lock", "diff", "explain", "help", "matrix", "verify"}
-)
-"""The commands that take an argument."""
-NEEDING = {"check_image": ("check-image", "PATH"), "check_lock": ("lock --check", "FILE")}
-"""The commands that need their argument: as they are typed, and it."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -76,8 +65,8 @@ def parser(shown: Callable[[str, argparse.Action], None] | None = None) -> Parse
 
 
 def _known_command(word: str) -> str:
-    if word not in COMMANDS:
-        raise _unknown(word, COMMANDS)
+    if word not in NAMES:
+        raise _unknown(word, NAMES)
     return word
 
 
@@ -129,14 +118,17 @@ def parse(argv: Sequence[str]) -> CommandLine:
     except argparse.ArgumentError as error:
         raise _without_value(error) from error
     if found.command == RUN and more and not rest:
-        raise _alone(RUN, "-- COMMAND")
+        raise alone(RUN, "-- COMMAND")
     if more:
         raise Error("usage", problem=Error("argument-unknown", given=more[0]))
     if "" in {found.argument, *found.others}:
         raise _lacking(found.command)
     values = {name: value for name, value in vars(found).items() if value}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    line = CommandLine(**values | lists, rest=rest)
+    values |= lists
+    own = {name: value for name, value in values.items() if name in CommandLine._fields}
+    guests = {name: value for name, value in values.items() if name not in own}
+    line = CommandLine(**own, of_guests=guests, rest=rest)
     if line.help or line.version or line.completions:
         return line._replace(named=found.command, command=found.command or PLAN)
     return _checked(line, found.command)
@@ -193,89 +185,54 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
     command = named or (modes[0] if modes and modes != ["dry-run"] else PLAN)
     for flag in FLAGS:
         if flag.commands and given(line, flag) and command not in flag.commands:
-            raise _alone(f"--{flag.name}", flag.partner)
-    _check_partners(line, command)
-    _check_plugin(line, command)
-    command = "check_lock" if locks else "matrix_update" if line.update else command
-    command = command.replace("-", "_")
-    if command == RUN and not line.rest:
-        raise _alone(RUN, "-- COMMAND")
-    _check_arguments(line, command)
-    apply, check = command == "apply", command in {"check", "check_lock"}
-    return line._replace(named=named, command=command, apply=apply, check=check)
+            raise alone(f"--{flag.name}", flag.partner)
+    line = line._replace(named=named, command=command)
+    _check_partners(line)
+    for guest in FOUND.values():
+        guest.check(line)
+        line = line._replace(command=guest.claim(line) or line.command)
+    _check_arguments(line)
+    apply, check = command == "apply", "check" in {command, *modes}
+    return line._replace(apply=apply, check=check)
 
 
-def _check_arguments(line: CommandLine, command: str) -> None:
-    """Refuse what follows a command that takes nothing, and commands that lack it."""
-    if line.argument is not None and command not in TAKING:
-        raise Error("usage", problem=Error("argument-unknown", given=line.argument))
-    superfluous = line.others[command == "diff" :]
-    if superfluous and command != "explain":
-        raise Error("usage", problem=Error("argument-unknown", given=superfluous[0]))
-    if command == "diff" and not line.others:
-        raise _alone("diff", "OLD NEW")
-    if line.argument is None and command in NEEDING:
-        raise _alone(*NEEDING[command])
-    if command == "cache" and (line.argument or "info") not in CACHE:
+def _check_arguments(line: CommandLine) -> None:
+    """Refuse too many words or machines for a command, and too few."""
+    row = COMMANDS[line.command]
+    words = [word for word in (line.argument, *line.others) if word is not None]
+    if row.takes is not None and len(words) > row.takes:
+        problem = Error("argument-unknown", given=words[row.takes])
+        raise Error("usage", problem=problem)
+    if len(words) < len(row.needs.split()):
+        raise alone(row.typed or line.command, row.needs)
+    if line.machines and not row.several:
+        asked = [line.named, line.apply and "--apply", line.check and "--check"]
+        command = " ".join(word for word in asked if word)
+        raise Error("several-machines", command=command, count=len(line.machines))
+    if line.command == "cache" and (line.argument or "info") not in CACHE:
         raise _unknown(line.argument or "", CACHE)
-    if command == "help" and line.argument is not None:
+    if line.command == "help" and line.argument is not None:
         _known_command(line.argument)
 
 
-def _alone(flag: str, partner: str) -> Error:
-    """Return the Error that `flag` needs `partner`."""
-    return Error("usage", problem=Error("flag-alone", flag=flag, partner=partner))
-
-
-def _check_plugin(line: CommandLine, command: str) -> None:
-    """Refuse a plugin's provider where the set is one of onnxruntime-gpu."""
-    for clash, refused in (("lock", command == "lock"), ("several --facts", bool(line.machines))):
-        if refused and line.provider == RTX:
-            raise Error("flags-clash", flags=f"--provider {RTX}, {clash}")
-
-
-def _given(line: CommandLine, *names: str) -> str:
-    """Return those of these flags that were given: `--report, --shape`."""
-    return ", ".join(f"--{name}" for name in names if getattr(line, name.replace("-", "_")))
-
-
-def _check_partners(line: CommandLine, command: str) -> None:
+def _check_partners(line: CommandLine) -> None:
     """Refuse flags that need another one, or exclude one."""
-    several = bool(line.machines)
-    model = line.argument or line.bench
-    if several and line.torch not in {None, "keep"}:
+    rtx = line.provider == RTX
+    for clash, refused in (("lock", line.command == "lock"), ("several --facts", line.machines)):
+        if refused and rtx:
+            raise Error("flags-clash", flags=f"--provider {RTX}, {clash}")
+    if line.machines and line.torch not in {None, "keep"}:
         raise Error("flags-clash", flags=f"--torch {line.torch}, several --facts")
-    measuring = _given(line, "report", "shape")
-    reading = _given(line, "all-platforms", "ort-index-url")
-    lacking = (
-        (command == "run" and line.output and not line.json, "--output", "--json"),
-        (line.with_cpu and not several, "--with-cpu", "--facts FILE --facts FILE"),
-        (
-            line.write and not (command == "apply" and line.requirement),
-            "--write",
-            "--apply -r FILE",
-        ),
-        (measuring and not model, measuring, "verify MODEL.onnx, verify --bench"),
-        (reading and not line.update, reading, "matrix --update"),
-    )
-    for refused, flag, partner in lacking:
-        if refused:
-            raise _alone(flag, partner)
-    for flag, clash in (
-        ("update", "offline"),
-        ("update", "forget"),
-    ):
-        if getattr(line, flag) and getattr(line, clash):
-            raise Error("flags-clash", flags=f"--{flag}, --{clash.replace('_', '-')}")
-    described = _given(line, "facts", "driver", "python", "platform")
-    if line.from_text and described:
-        raise Error("flags-clash", flags=f"--from-text, {described}")
-    if (line.driver is None) != (line.gpu is None):
+    unwritten = line.write and not (line.command == "apply" and line.requirement)
+    refuse((unwritten, "--write", "--apply -r FILE"))
+    if line.from_text and line.facts:
+        raise Error("flags-clash", flags="--from-text, --facts")
+    if (line.driver is None) != (line.gpu is None) and not line.from_text:
         raise Error("driver-without-gpu")
     if line.driver is not None and line.facts:
         raise Error("flags-clash", flags="--driver, --facts")
-    if line.platform is not None and line.driver is None:
-        raise _alone("--platform", "--driver VERSION --gpu GPU")
+    if line.platform is not None and line.driver is None and not line.from_text:
+        raise alone("--platform", "--driver VERSION --gpu GPU")
 
 
 def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
@@ -307,17 +264,16 @@ def _run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
     if line.help or line.command == "help":
         _print_help(line, environ)
         return 0
-    if line.command in LOOKING and not line.facts and not line.from_text:
+    row = COMMANDS[line.command]
+    if row.looks and not line.facts and not line.from_text:
         from .described import start_looking
 
         line = line._replace(processes=start_looking(line, environ))
-    from .matrix_files import use_matrix_files
+    if row.adds_rows and not line.forget:
+        from .matrix_files import use_matrix_files
 
-    if line.command not in {"cache", "matrix_update", RUN, "undo"} and not line.forget:
         use_matrix_files(line, environ)
-    several = line.machines and line.command not in {"lock", "download", "check_image", "diff"}
-    module = import_module(f".commands.{'fleet' if several else line.command}", __package__)
-    code: int = module.run(line, environ, console.user_language(environ))
+    code: int = import_module(row.module).run(line, environ, console.user_language(environ))
     return code
 
 

@@ -1,8 +1,7 @@
-"""Texts that people paste: what files or standard input hold, and the machine they tell."""
+"""Texts that people pass: what files or standard input hold."""
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -11,15 +10,14 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from ..data_files import load_table
 from ..errors import Error
-from ..explain.matcher import Search
-from ..explain.reading import names_authors, of_one_author, text_of
-from ..pasted.machine import ToldMachine, told_machine
-from ..pasted.reader import MachineReader
+from ..log_lines.matcher import Search
+from ..log_lines.reading import decoded, text_of
 
 STDIN = "-"
 BLOCK = 1 << 20
+MOST = 8_000_000
+"""How many characters are read of outputs: a list of packages has far fewer."""
 
 
 class TextBegin(NamedTuple):
@@ -30,49 +28,44 @@ class TextBegin(NamedTuple):
     """Its first line, counted through all."""
 
 
+class ReadTexts(NamedTuple):
+    """What was read."""
+
+    begins: tuple[TextBegin, ...]
+    text: str
+    """All that is short enough to be held."""
+
+
 def place(begins: Sequence[TextBegin], line: int) -> str:
-    """Return where a line is, counted through all: `12`; of several files `pip.txt:12`."""
-    if len(begins) == 1:
-        return str(line)
+    """Return where a line is, counted through all: `pip.txt:12`."""
     begin = [each for each in begins if each.line <= line][-1]
-    return f"{begin.file}:{line - begin.line + 1}"
+    file = "stdin" if begin.file == STDIN else begin.file
+    return f"{file}:{line - begin.line + 1}"
 
 
-def read_texts(
-    files: Sequence[str], machine: MachineReader, search: Search | None = None
-) -> tuple[TextBegin, ...]:
-    """Read the texts of `files`, one after the other, for the machine and for what went wrong.
-
-    Returns where each begins. Raises Error `log-unreadable`.
-    """
-    line, begins = 1, []
+def read_texts(files: Sequence[str], search: Search) -> ReadTexts:
+    """Read the texts of `files`, one after the other. Raises Error `log-unreadable`."""
+    line, begins, short = 1, [], []
     for file in files:
         begins.append(TextBegin(file, line))
         text = text_of(_blocks(file))
         whole = isinstance(text, str)
-        pieces = [_of_one(text, search)] if isinstance(text, str) else text
+        pieces = [text] if isinstance(text, str) else text
+        short += [text] if isinstance(text, str) else []
         for piece in chain(pieces, ["\n"]):
-            machine.feed(piece)
-            if search:
-                search.feed(piece, joined=whole)
+            search.feed(piece, joined=whole)
             line += piece.count("\n")
-        machine.end_text()
-    return tuple(begins)
+    return ReadTexts(tuple(begins), "\n".join(short))
 
 
-def _of_one(text: str, search: Search | None) -> str:
-    """Return of a thread what the first wrote of whom something went wrong, or who told anything.
-
-    Any other text is returned as it is.
-    """
-    if not names_authors(text):
-        return text
-    reader, failed = MachineReader(), Search(search.table) if search else None
-    reader.feed(text)
-    if failed:
-        failed.feed(text, joined=True)
-    lines = failed.lines if failed else set()
-    return of_one_author(text, lines or {each.line for each in reader.seen})
+def read_text(file: str) -> str:
+    """Return up to `MOST` characters of a file, as they are. Raises Error `log-unreadable`."""
+    parts: list[str] = []
+    for part in decoded(_blocks(file)):
+        parts.append(part)
+        if sum(map(len, parts)) > MOST:
+            break
+    return "".join(parts)[:MOST]
 
 
 def _blocks(file: str) -> Iterator[bytes]:
@@ -90,8 +83,3 @@ def _blocks(file: str) -> Iterator[bytes]:
 def _read(stream: BufferedIOBase) -> Iterator[bytes]:
     """Yield what is there, until the end: `read` would ask a terminal for its end twice."""
     return iter(partial(stream.read1, BLOCK), b"")
-
-
-def machine_of(reader: MachineReader) -> ToldMachine:
-    """Return the machine that a text tells; without its Python, it is that of this program."""
-    return told_machine(reader, load_table("gpus"), platform.python_version())

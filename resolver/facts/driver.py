@@ -25,6 +25,10 @@ EXPLAINED_ERRORS = {
 """The codes in `_error` that a finding of their own explains; `driver-unreadable` the others."""
 MIG, COMPAT = "mig", "driver.library"
 """The keys of `sources` that say which GPUs are sliced, and that libcuda is of another release."""
+OF_DRIVER = frozenset(
+    {"driver", "driver.version", "driver.cuda", "driver.error", "gpus", MIG, COMPAT}
+)
+"""All keys of `sources` that say where the driver and the GPUs of a machine were read."""
 MIG_ON = "nvml: on for GPU "
 NAMED_BY_DRIVER = frozenset({"nvml", "libcuda", "nvidia-smi", "/proc/driver/nvidia/gpus"})
 """The sources of GPUs that the driver itself enumerates: it supports them."""

@@ -240,7 +240,7 @@ class Facts(NamedTuple):
 
 
 TEXT = "text, line"
-"""How the value of `sources` begins for a fact that a pasted text tells."""
+"""How the value of `sources` begins for a fact that an output in a text shows."""
 PACKAGE_FILES = "packages.files"
 """The key of `sources` that is there where nobody looked: that the files of the packages are there,
 and no others, is assumed."""

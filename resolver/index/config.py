@@ -86,10 +86,11 @@ def load_index_config(
     """Return the configuration for these flags, the environment and the user's files.
 
     The order is the flag, uv's variables, pip's variables, uv's files, pip's files (among them
-    that of the target environment at `prefix`), PyPI. Files that cannot be read or parsed are
-    ignored, as their own tool complains of them. An address that is neither https nor on this
-    machine raises Error `index-insecure`, unless a flag gives it or its host is trusted; what is no
-    address raises `index-unreachable`.
+    that of the target environment at `prefix`), PyPI. Variables of our own stand for the other two
+    flags, so that an address with credentials need not be on a command line. Files that cannot be
+    read or parsed are ignored, as their own tool complains of them. An address that is neither
+    https nor on this machine raises Error `index-insecure`, unless a flag gives it or its host is
+    trusted; what is no address raises `index-unreachable`.
     """
     pip = _pip_settings(environ, prefix)
     uv = _uv_settings(environ)
@@ -101,6 +102,8 @@ def load_index_config(
         (pip.get("index-url"), "pip"),
     ]
     url, origin = next(((url, origin) for url, origin in named if url), (PYPI, "default"))
+    torch_index = torch_index or environ.get("ORTGPU_FIX_TORCH_INDEX_URL")
+    tensorrt_index = tensorrt_index or environ.get("ORTGPU_FIX_TENSORRT_INDEX_URL")
     for address in (url, torch_index or "", tensorrt_index or ""):
         _require_readable(address)
     trusted = (

@@ -14,7 +14,6 @@ from ..companions.contents import LIBRARIES
 from ..companions.library_list import libraries
 from ..engine.choose import Resolver
 from ..facts.wheel_tags import tags_of
-from ..fleet.model import Group, TargetPlan
 from ..index.client import Index
 from ..index.folder import local_path
 from ..index.page import without_credentials
@@ -27,6 +26,7 @@ from ..plan.wheels import PYPI, Pinned, Wheel, oldest_python
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
 from ..versions import allows, numbers
+from .groups import Group, TargetPlan
 from .model import Lock, LockTarget
 
 

@@ -21,7 +21,7 @@ Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
-_PATHS = frozenset({"file", "folder", "image", "path", "prefix", "target"})
+_PATHS = frozenset({"file", "folder", "path", "prefix", "target"})
 """The names of values that are paths, which may have line breaks in them."""
 _LONGEST = 8000
 """Characters of one value in a text; a hostile file may have a line of megabytes."""

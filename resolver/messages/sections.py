@@ -68,3 +68,11 @@ def plain(sections: Sequence[Section]) -> str:
             lines.append(f"{indent}{row.head}{pad}{row.text}".rstrip())
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a time as people say it: `0.338 ms`, `12.1 ms`, `1250 ms`."""
+    if value is None:
+        return "?"
+    digits = max(0, 2 - len(str(int(value))) + 1) if value >= 1 else 3
+    return f"{value:.{digits}f} ms"

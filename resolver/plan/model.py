@@ -67,6 +67,15 @@ class OtherWay(NamedTuple):
     """Bytes of all that it installs."""
 
 
+class RunsOn(NamedTuple):
+    """The machines that a set can serve."""
+
+    driver: str
+    """The oldest driver version that runs its CUDA on this system."""
+    gpus: tuple[tuple[str, ...], ...]
+    """The compute capabilities that all of it has code for, neighbours together, lowest first."""
+
+
 class Plan(NamedTuple):
     """The plan for one machine. Made by `resolve`."""
 
@@ -97,6 +106,8 @@ class Plan(NamedTuple):
     unlock: tuple[Unlock, ...] = ()
     ways: tuple[OtherWay, ...] = ()
     """Looked for where nothing works, or somebody asks for all."""
+    runs_on: RunsOn | None = None
+    """Looked for where the driver and the GPUs were named, or somebody asks for all."""
     matrix_added: tuple[AddedRows, ...] = ()
     """The rows of the matrix that are not the shipped ones."""
 

@@ -1,4 +1,4 @@
-"""The parts of a page: elements, tables and bars.
+"""The parts of a page: elements and bars.
 
 Core. Everything that goes into an element is escaped here, and nowhere else; an element that is
 made is of a type of its own, so that nothing is escaped twice or not at all.
@@ -10,29 +10,19 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from ..messages.catalog import Language
 from ..utils.foreign_text import without_controls
-from .page_style import SCRIPT, STYLE
+from .page_style import STYLE
 
 _LANGUAGES = {"en": "en", "zh": "zh-CN"}
-Cell = tuple[str, float | int | None]
-"""What is shown, and the number that it stands for."""
 
 
 class Markup(str):
     """Text that is HTML already."""
 
     __slots__ = ()
-
-
-class Column(NamedTuple):
-    """A column of a table."""
-
-    title: str
-    number: bool = False
 
 
 def clean(text: str) -> str:
@@ -70,48 +60,6 @@ def section(heading: str, *inside: str) -> Markup:
     return element("section", element("h2", heading), *kept) if kept else Markup("")
 
 
-def table(
-    caption: str,
-    columns: Sequence[Column],
-    rows: Iterable[Sequence[Cell]],
-    *,
-    sort: str | None = None,
-) -> Markup:
-    """Return a table, which scrolls by itself where it is wider than the screen.
-
-    `sort`: what its headings say to those who sort by them, `{column}` being theirs.
-    """
-    heads = [
-        element(
-            "th",
-            column.title,
-            scope="col",
-            class_="number" if column.number else None,
-            data_sort=sort.replace("{column}", column.title) if sort else None,
-        )
-        for column in columns
-    ]
-    body = [
-        element("tr", *(_cell(cell, column) for cell, column in zip(row, columns, strict=True)))
-        for row in rows
-    ]
-    if not body:
-        return Markup("")
-    made = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *heads)),
-        element("tbody", *body),
-    )
-    return element("div", made, class_="scroll", role="region", aria_label=caption, tabindex="0")
-
-
-def _cell(cell: Cell, column: Column) -> Markup:
-    text, value = cell
-    number = None if value is None else repr(value)
-    return element("td", text, class_="number" if column.number else None, data_value=number)
-
-
 def bars(label: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
     """Return a bar for each row: its name, how long it is beside the longest, and what it says."""
     if not rows:
@@ -139,7 +87,7 @@ def document(
     title: str,
     *body: str,
     style: str = STYLE,
-    script: str = SCRIPT,
+    script: str = "",
     loads: str = "",
     top: str = "",
 ) -> str:
@@ -160,10 +108,11 @@ def document(
         '<meta name="color-scheme" content="light dark">'
         f'<title>{escape(title)}</title><link rel="icon" href="data:,"><style>{style}</style>'
     )
+    run = f"<script>{script}</script>" if script else ""
     content = "\n".join(escape(each) for each in body if each)
     page = (
         f'<!DOCTYPE html>\n<html lang="{_LANGUAGES[language]}"><head>{head}</head>\n'
-        f"<body>{escape(top)}<main>\n{content}\n</main><script>{script}</script></body></html>\n"
+        f"<body>{escape(top)}<main>\n{content}\n</main>{run}</body></html>\n"
     )
     return page.encode(errors="replace").decode()
 

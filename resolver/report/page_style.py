@@ -1,7 +1,7 @@
-"""How a page looks, and the script that lets its tables be sorted.
+"""How a page looks.
 
-Core. Both stand in the page itself; without the script everything can be read, and nothing sorted.
-Text has a contrast of at least 4.5 to 1 in light and dark (WCAG 2.2, 1.4.3).
+Core. It stands in the page itself. Text has a contrast of at least 4.5 to 1 in light and dark
+(WCAG 2.2, 1.4.3).
 """
 
 STYLE = """
@@ -52,12 +52,6 @@ td:first-child { min-width: 9rem; }
 th.number { min-width: 5rem; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 td.number { white-space: nowrap; }
-th button {
-  font: inherit; font-weight: 600; color: inherit; text-align: inherit; background: none;
-  border: 0; padding: 0; cursor: pointer; text-decoration: underline dotted;
-}
-th[aria-sort=ascending] button::after { content: " \\2191"; }
-th[aria-sort=descending] button::after { content: " \\2193"; }
 :focus-visible { outline: 3px solid var(--bar); outline-offset: 2px; }
 .bar {
   display: grid; grid-template-columns: 14rem 1fr 11rem; gap: .75rem;
@@ -83,28 +77,5 @@ pre {
   thead { display: table-header-group; }
   tr, .bars, pre, li { break-inside: avoid; }
   h1, h2, h3 { break-after: avoid; }
-}
-"""
-SCRIPT = """
-const order = at => (left, right) => {
-  const [one, two] = [left, right].map(row => row.cells[at]);
-  const [x, y] = [one, two].map(cell => Number(cell.dataset.value ?? NaN));
-  if (Number.isNaN(x) && Number.isNaN(y)) return one.textContent.localeCompare(two.textContent);
-  return Number.isNaN(x) ? 1 : Number.isNaN(y) ? -1 : x - y;
-};
-for (const head of document.querySelectorAll("th[data-sort]")) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.title = head.dataset.sort;
-  button.append(...head.childNodes);
-  head.append(button);
-  button.addEventListener("click", () => {
-    const down = head.getAttribute("aria-sort") === "ascending";
-    for (const each of head.parentNode.children) each.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const body = head.closest("table").tBodies[0];
-    const rows = [...body.rows].sort(order(head.cellIndex));
-    body.append(...(down ? rows.reverse() : rows));
-  });
 }
 """

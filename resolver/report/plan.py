@@ -98,6 +98,7 @@ def plan_sections(
         sections.append(_steps(plan, facts, texts, at_hand, verbose=verbose))
         if verbose:
             sections.append(_why(plan, facts, texts, asked=asked))
+    sections.append(Section(rows=tuple(_runs_on(plan, texts))))
     if verbose or plan.verdict == "impossible":
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
@@ -226,6 +227,14 @@ def _steps(
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
         rows.append(Row(text=text, style="dim"))
     return Section(heading=texts.label("plan"), rows=tuple(rows))
+
+
+def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
+    """Yield the line that says which machines the set can serve."""
+    if plan.runs_on is not None:
+        ranges = (texts.versions(row[::-1]) for row in plan.runs_on.gpus)
+        gpus = texts.label("list-comma").join(ranges) or texts.label("none")
+        yield Row(text=texts.label("runs-on", driver=plan.runs_on.driver, gpus=gpus))
 
 
 def _unlock(plan: Plan, texts: Texts) -> Section:

@@ -29,6 +29,10 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
                 for row in plan.selection
             ],
         }
+    runs_on = plan.runs_on and {
+        "driver": plan.runs_on.driver,
+        "compute_capabilities": [gpu for row in plan.runs_on.gpus for gpu in row],
+    }
     ways = [
         {
             "provider": way.provider,
@@ -44,6 +48,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         "verdict": plan.verdict,
         "findings": findings_json(plan.findings, texts),
         "selection": selection,
+        **({"runs_on": runs_on} if runs_on else {}),
         "uninstall": list(plan.uninstall),
         "install": [
             {

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from ..companions.contents import LIBRARIES, STAND_IN, expected_companions
 from ..facts.model import GPU_BUILD, Library
-from ..matrix.model import INSTALLED, Build, LibraryNeed
+from ..matrix.model import INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
 from ..versions import numbers
 from .candidate import Candidate
-from .components import Component
+from .components import Component, required_distributions
 from .dependencies import missing_requirements
-from .gpu_code import gpu_without_code
+from .gpu_code import code_of_file, gpu_without_code
 from .msvc import is_unfit
 from .plugins import displaced_by_plugin
 from .release_checks import oldest_that_serves
@@ -90,7 +90,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     unused = subject.plugin is not None and LIBRARIES not in expected  # nothing is left to load
     changing = bool(uninstall or install or requires)
     loaded = here.facts.package(LIBRARIES) is not None
-    if not (changing or loaded) and _works_without_wheels(subject.build, system, here):
+    if not (changing or loaded) and _works_unloaded(subject, system, here):
         expected = {name: version for name, version in expected.items() if name != LIBRARIES}
     companions = _companions(expected, here, changing=changing)
     if loaded or LIBRARIES in {row.name for row in companions}:
@@ -142,17 +142,32 @@ def _companions(
     return tuple(missing)
 
 
-def _works_without_wheels(build: Build, system: Mapping[str, Library], here: Situation) -> bool:
-    """Tell whether a program gets all libraries of `build` from the system, and shares none.
+def _works_unloaded(subject: Candidate, system: Mapping[str, Library], here: Situation) -> bool:
+    """Tell whether a program finds all libraries of `subject` by itself, and shares no others.
 
     A torch in the same process loads the wheels, whose cuDNN and the system's would meet. What
-    LD_LIBRARY_PATH names in this shell, a service does not find.
+    LD_LIBRARY_PATH names in this shell, a service does not find; where the driver is that of
+    `--driver`, an image is checked, which has the variable for all that runs in it.
     """
     named = here.facts.environment.get("LD_LIBRARY_PATH", "").split(":")
-    of_shell = tuple(f"{folder.rstrip('/')}/" for folder in named if folder)
-    found = [system.get(need.library) for need in build.needs if need.distribution]
+    of_image = here.facts.sources.get("driver") == "--driver"
+    of_shell = () if of_image else tuple(f"{path.rstrip('/')}/" for path in named if path)
+    wanted = {need.library for need in subject.build.needs if need.distribution}
+    found = [system.get(library) for library in wanted]
     lasting = all(row and not (row.path or "").startswith(of_shell) for row in found)
-    return lasting and not here.consumers
+    return lasting and (not here.consumers or wanted <= lying_in_wheels(system, subject, here))
+
+
+def lying_in_wheels(system: Mapping[str, Library], subject: Candidate, here: Situation) -> set[str]:
+    """Return those of the libraries `system`, by name, that lie in the kept wheels of `subject`."""
+    kept = [component.release for component in subject.components.chosen if component.installed]
+    rows = (libraries_of(here.matrix.distributions[row.name], row) for row in kept)
+    places = {name: path for row in rows if row for name, path in row.libraries.items()}
+    return {
+        name
+        for name in system.keys() & places.keys()
+        if (system[name].path or "").endswith(f"/{places[name]}")
+    }
 
 
 def _build_is_installed(subject: Candidate, here: Situation) -> bool:
@@ -186,19 +201,38 @@ def _system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]
     }
 
 
+def not_in_system(subject: Candidate, here: Situation) -> set[str]:
+    """Return the wheels of `subject` that the system does not stand in for.
+
+    The others come only because a plan that installs some brings all of them.
+    """
+    system, needs = _system_libraries(subject, here), subject.build.needs
+    lacking = {need.distribution for need in needs if need.library not in system}
+    served = {need.distribution for need in needs} - lacking
+    wheels = {component.release.name: component.release for component in subject.components.chosen}
+    found, waiting = set[str](), [name for name in wheels if name in lacking]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        required = required_distributions(wheels[name], here.matrix.distributions[name], here)
+        others = [other for other in required if other in wheels.keys() - served - found]
+        waiting += [other for other in others if not _in_system(wheels[other], here)]
+    return found
+
+
+def _in_system(release: Release, here: Situation) -> bool:
+    """Tell whether the system has a library of `release`, which another one loads."""
+    held = libraries_of(here.matrix.distributions[release.name], release)
+    return any(held and library.name in held.libraries for library in here.facts.libraries)
+
+
 def _serves(library: Library, need: LibraryNeed, here: Situation) -> bool:
     """Tell whether a system library is not known to be too old or to lack code for a GPU."""
     distribution = here.matrix.distributions.get(need.distribution or "")
     if library.version is None or distribution is None:
         return True
     have = numbers(library.version)
-    covering = [
-        code
-        for code in distribution.code
-        if code.platform == here.platform
-        and numbers(code.first)[: len(have)] <= have
-        and have[: len(numbers(code.last))] <= numbers(code.last)[: len(have)]
-    ]
+    covering = code_of_file(library.version, distribution, here.platform)
     if covering and all(
         gpu_without_code(code, distribution.name, here, ptx=True) for code in covering
     ):

@@ -18,7 +18,7 @@ from ..plan.wheels import PYPI, Wheel, oldest_python, short_name
 from ..versions import allows, major, newest_first
 from . import msvc
 from .candidate import Candidate
-from .changes import Changes
+from .changes import Changes, lying_in_wheels, not_in_system
 from .findings_machine import WITHOUT_A_DRIVER, machine_findings
 from .findings_others import (
     conflict_findings,
@@ -223,6 +223,7 @@ def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Ite
 def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     installing = {wheel.name: wheel for wheel in changes.install}
     missing: dict[str, list[str]] = {}
+    lacking = not_in_system(best, here)
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
         installed = here.facts.package(name)
@@ -230,7 +231,8 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             continue
         if installed is None:
             needed = [need.library for need in best.build.needs if need.distribution == name]
-            missing[name] = needed
+            if name in lacking:
+                missing[name] = needed
             continue
         yield finding(
             "library-unfit" if installed.intact else "library-gutted",
@@ -246,7 +248,7 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             names=", ".join(map(short_name, missing)),
             cuda=major(best.build.cuda),
         )
-    for library in sorted(changes.system):
+    for library in sorted(changes.system.keys() - lying_in_wheels(changes.system, best, here)):
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)

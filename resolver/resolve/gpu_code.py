@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import cause
-from ..matrix.model import Build, Code
+from ..matrix.model import Build, Code, Distribution
 from ..matrix.torch import TorchBuild
 from ..plan.reasons import Reason, reason
 from ..versions import numbers
@@ -64,6 +64,21 @@ def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> st
     return next(
         (gpu for gpu in capabilities(here) if runs_on(code.sass, counted, gpu) == "no"), None
     )
+
+
+def code_of_file(version: str, distribution: Distribution, platform: str) -> list[Code]:
+    """Return what may be the GPU code of a library of `distribution` that no wheel brought.
+
+    `version` is that of the file, and may be short: 9 of 9.1.0.
+    """
+    have = numbers(version)
+    return [
+        code
+        for code in distribution.code
+        if code.platform == platform
+        and numbers(code.first)[: len(have)] <= have
+        and have[: len(numbers(code.last))] <= numbers(code.last)[: len(have)]
+    ]
 
 
 def no_gpu_code(capability: str, build: Build | TorchBuild) -> Reason:

@@ -1,6 +1,6 @@
 """What an installed set can serve: the driver that it needs, the GPUs, and what speaks against it.
 
-Asked of a set as it is, in an image or a lock; the rules ask of sets that could be installed.
+Asked of a set as it is, on a machine or in a lock; the rules ask of sets that could be installed.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..facts.model import GPU_BUILD, Facts
+from ..facts.model import GPU_BUILD, Facts, OnnxRuntime, Package, is_onnxruntime
 from ..matrix.model import Build, Matrix, Release, row_of
 from ..matrix.torch import TORCH
-from ..plan.model import Plan
+from ..plan.model import Plan, RunsOn
 from ..plan.reasons import Consumer, Reason, finding, reason
 from ..versions import major, numbers
 from .candidate import without_wheels
 from .dependencies import wheel_for
-from .gpu_code import MACHINE_CODE_ONLY, capabilities, runs_on
+from .gpu_code import MACHINE_CODE_ONLY, capabilities, code_of_file, runs_on
 from .options import PlanOptions
 from .release_checks import too_old_driver
 from .resolver import is_installed, resolve
@@ -66,6 +66,35 @@ def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
         size=sum(row.size for row in wheels) + _size(here, build),
         consumers=here.consumers,
     )
+
+
+def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) -> RunsOn | None:
+    """Return which drivers and GPUs the set of `plan` can serve, of the capabilities `known`.
+
+    None where there is no set, or its onnxruntime is no build of which that is known.
+    """
+    names = {wheel.name for wheel in plan.selection}
+    kept = (row for row in facts.packages if row.name not in names | {*plan.uninstall})
+    there = {(row.name, row.version): row for row in facts.packages}
+    set_of_plan = (
+        there.get((wheel.name, wheel.version)) or Package(wheel.name, wheel.version)
+        for wheel in plan.selection
+    )
+    installs = any(is_onnxruntime(wheel.name) for wheel in plan.install)
+    build = OnnxRuntime(GPU_BUILD, plan.release) if installs else facts.onnxruntime
+    after = facts._replace(packages=(*kept, *set_of_plan), onnxruntime=build)
+    if plan.install:  # it brings its own libraries
+        after = after._replace(libraries=())
+    serves = serving(after, matrix, known)
+    if not plan.selection or serves.release is None or serves.driver is None:
+        return None
+    neighbours: list[list[str]] = [[]]
+    for gpu in known:
+        if gpu in serves.gpus:
+            neighbours[-1].append(gpu)
+        elif neighbours[-1]:
+            neighbours.append([])
+    return RunsOn(serves.driver, tuple(tuple(row) for row in neighbours if row))
 
 
 def against(facts: Facts, matrix: Matrix) -> tuple[Reason, ...]:
@@ -126,9 +155,29 @@ def _code(here: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]
         if code:
             ptx = () if release.name.startswith(MACHINE_CODE_ONLY) else code.ptx
             yield f"{release.name} {release.version}", (code.sass, ptx)
+    yield from _code_of_files(here, build)
     torch = here.torch and here.torch.build
     if torch and torch.sass:
         yield f"{TORCH} {torch.version}", (torch.sass, torch.ptx)
+
+
+def _code_of_files(here: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]]:
+    """Yield the GPU code of the libraries that the system has for `build`, as far as it is known.
+
+    Where a short version leaves several possible, what any of them has counts.
+    """
+    files = {library.name: library.version for library in reversed(here.facts.libraries)}
+    for need in build.needs if build else ():
+        distribution = here.matrix.distributions.get(need.distribution or "")
+        version = files.get(need.library)
+        if distribution is None or version is None or here.facts.package(distribution.name):
+            continue
+        rows = code_of_file(version, distribution, here.platform)
+        ptx = () if distribution.name.startswith(MACHINE_CODE_ONLY) else rows
+        if rows:
+            sass = tuple(target for row in rows for target in row.sass)
+            compiled = tuple(target for row in ptx for target in row.ptx)
+            yield f"{need.library} {version}", (sass, compiled)
 
 
 def _lacks(code: _Targets, gpu: str) -> bool:

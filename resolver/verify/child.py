@@ -1,4 +1,4 @@
-"""Run a script of `children` with the target's interpreter, and leave nothing of it behind.
+"""Run a script with the target's interpreter, and leave nothing of it behind.
 
 Shell.
 """
@@ -18,7 +18,7 @@ from ..utils.signals import signals_ignored
 
 
 def run_script(
-    name: str,
+    script: Path,
     target: str | Path,
     arguments: Sequence[str],
     *,
@@ -27,12 +27,11 @@ def run_script(
     pythonpath: str | None = None,
     **settings: object,
 ) -> Finished:
-    """Run the script `name` with the interpreter `target`, in an environment made of `environ`.
+    """Run `script` with the interpreter `target`, in an environment made of `environ`.
 
     `settings` are for `runner`: its time limit in seconds, who hears what it prints. With
     `pythonpath` the script imports from there first. Raises Error `verify-not-started`.
     """
-    script = Path(__file__).with_name("children") / f"{name}.py"
     given = {"PYTHONPATH": pythonpath} if pythonpath else {}
     with scratch_folder(target) as scratch:
         env = own_environment(environ) | given | temporary_in(scratch)

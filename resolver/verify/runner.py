@@ -16,6 +16,7 @@ from .torch_verdict import ORDERS, Order, combine, needs_torch_alone, needs_torc
 from .verdict import judge
 from .verification import Verification
 
+SMOKE = Path(__file__).with_name("children") / "smoke.py"
 MODELS = {
     "cuda": ("conv", "matmul", "fft"),
     "tensorrt": ("conv", "matmul"),
@@ -55,7 +56,7 @@ def verify(
 
     def check(order: Order | None = None) -> Verification:
         finished = run_script(
-            "smoke",
+            SMOKE,
             target,
             [*settings, *([f"--torch={order}"] if order else []), *models],
             runner=runner,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from ..utils.json_reader import Events, LenientObject
 from ..utils.record_reader import read_record
-from .measurement import loaded_libraries, without_colours
 from .verification import (
     GPU,
     HOST,
@@ -28,6 +27,7 @@ https://docs.nvidia.com/deploy/nvml-api/nvml-api-reference.html."""
 DRIVER_SYMBOL = re.compile(r"undefined symbol: cu[A-Z]")
 """A function that an old driver lacks."""
 _VERSION = re.compile(r"\d+(\.\d+)?")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,3 +176,14 @@ def _model(row: LenientObject) -> ModelRun:
         correct=correct if row.has("deviation") else None,
         error=HOST.sub("", error) if error else None,
     )
+
+
+def without_colours(log: str) -> str:
+    """Return what a child wrote on standard error, without colours and the machine's name."""
+    return HOST.sub("", _COLOURS.sub("", log))
+
+
+def loaded_libraries(told: Events) -> tuple[LoadedLibrary, ...]:
+    """Return the CUDA libraries that the child had loaded at last."""
+    rows = told.last("loaded").rows("libraries")
+    return tuple(read_record(LoadedLibrary, row) for row in rows)

@@ -4,14 +4,14 @@
 
 `fleet`: thirty hosts of six kinds: six get the real wheels of CUDA 13, the others stand-ins; two
 have no GPU, one is unreachable, one has a full disk, on one the program is killed while it changes
-the environment. The playbook must bring all others to their group's set and report these; once
+the environment. The playbook must bring all others to their group's set and name these; once
 the killed one may go on, a second run mends it alone; a third run changes nothing; what somebody
 then breaks is drift, shown with --check --diff, and mended by a last run. Half of the hosts have
 uv.
 `kills`: the controller and all that it began is killed at as many moments of a run, every other
 time with the connections to the hosts; every host must be as before, or as planned, or be put back
 by the next run, which must complete.
-`thousands`: facts of 5,000 hosts that were never there are planned, locked and reported.
+`thousands`: one plan is made for facts of 5,000 hosts that were never there.
 
 Needs root, Linux, gcc, sshd, a package index, and below DIR about 20 GB for `fleet`. Run it with
 a Python that has the groups `dev` and `ansible`, and ortgpu-fix. The outcomes go into
@@ -34,6 +34,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -146,10 +147,15 @@ class Proof:
         change: str | None = json.loads(done.stdout)["python"].get("change")
         return change
 
-    def report(self) -> dict[str, Any]:
-        """Return the fleet's report."""
-        found: dict[str, Any] = json.loads((self.work / "ortgpu-fleet" / "report.json").read_text())
-        return found
+    def download(self, kinds: Iterable[Kind]) -> None:
+        """Fetch the real wheels for a fleet of `kinds` into the folder that all hosts see."""
+        words = []
+        for kind in kinds:
+            file = self.work / f"{kind.name}.json"
+            file.write_text(json.dumps(kind.facts()))
+            words += ["--facts", str(file)]
+        argv = [str(self.controller), "-m", "ortgpu_fix", "download", "-d", "wheels", *words]
+        subprocess.run(argv, cwd=self.work, check=True)
 
     # -- thirty hosts ----------------------------------------------------------------------------
 
@@ -158,8 +164,8 @@ class Proof:
         world = World(folder=self.work)
         for at in range(6):
             kind = REAL[at % 2]
-            about = {"real": True, "share": True}
-            world.add(f"real{at + 1}", kind, self.libraries(real=True), uv=kind is H100, **about)
+            libraries = self.libraries(real=True)
+            world.add(f"real{at + 1}", kind, libraries, uv=kind is H100, real=True)
         wrong = {1: {"unreachable": True}, 2: {"full": True}}
         for at in range(22):
             kind = STAND_INS[at % 4]
@@ -174,6 +180,7 @@ class Proof:
         for at in range(2):
             world.add(f"cpu{at + 1}", NONE, {})
         bring_wheels(self.controller, STAND_INS, self.work)
+        self.download(REAL)
         with world.served():
             self._fleet(world)
 
@@ -191,42 +198,30 @@ class Proof:
         waves = ["-e", '{"ortgpu_fix_waves": [2, 8, "100%"]}']
         run = ["ortgpu.fix.fleet", "-i", inventory, *waves]
         with watcher:
-            code, _, seconds = self.run(*run)
-        report = self.report()
-        states = {name: row["state"] for name, row in report["hosts"].items()}
-        expected = dict.fromkeys(states, "changed") | {
-            "gpu02": "unreachable",
-            "gpu03": states["gpu03"],
-            "gpu05": "failed",
-            "cpu1": "without GPU",
-            "cpu2": "without GPU",
-        }
+            code, said, seconds = self.run(*run)
+        states = outcomes(said)
+        idle = {"cpu1": "ok", "cpu2": "ok", "gpu02": "unreachable", "gpu03": "failed"}
+        expected = dict.fromkeys(states, "changed") | idle | {"gpu05": "failed"}
         problems = _differences(states, expected)
-        problems += [] if states["gpu03"] in {"failed", "put back"} else ["the full disk"]
         problems += [] if watcher.killed else ["nothing was killed"]
         problems += [] if code == SOME_UNREACHABLE else [f"exit code {code}"]
-        problems += [] if len(report["hosts"]) == 30 else [f"{len(report['hosts'])} hosts"]  # noqa: PLR2004
-        groups = {row["name"]: row["version"] for row in report["groups"]}
-        problems += _sets(world, {name for name in states if states[name] == "changed"})
-        texts = {name: report["hosts"][name]["text"] for name in ("gpu02", "gpu03", "gpu05")}
+        problems += [] if len(states) == 30 else [f"{len(states)} hosts"]  # noqa: PLR2004
+        groups = _groups(said)
+        problems += _sets(world, groups, {name for name in states if states[name] == "changed"})
         self.note(
             "fleet: first run",
             problems,
             seconds=seconds,
-            groups=groups,
-            counts=report["counts"],
-            said=texts,
-            real=[report["hosts"][f"real{at}"]["text"] for at in range(1, 7)],
-            gigabytes=_size(self.work / "ortgpu-fleet", *(host.app for host in world.hosts)),
+            groups=[(version, cuda, len(hosts)) for version, cuda, hosts in groups],
+            counts=Counter(states.values()),
+            gigabytes=_size(self.work / "wheels", *(host.app for host in world.hosts)),
         )
         before = _states(world, {"gpu05"})
-        _, _, seconds = self.run(*run)
-        report = self.report()
-        states = {name: row["state"] for name, row in report["hosts"].items()}
-        right = dict.fromkeys(states, "ok") | {"gpu02": "unreachable", "gpu03": states["gpu03"]}
-        right |= {"cpu1": "without GPU", "cpu2": "without GPU"}
+        _, said, seconds = self.run(*run)
+        states = outcomes(said)
+        right = dict.fromkeys(states, "ok") | idle
         problems = _differences(states, right | {"gpu05": "changed"})
-        problems += _sets(world, {"gpu05"})
+        problems += _sets(world, _groups(said), {"gpu05"})
         problems += [
             f"left behind: {path}"
             for host in world.hosts
@@ -234,14 +229,11 @@ class Proof:
             for path in host.traces()
         ]
         problems += _changed(before, _states(world, {"gpu05"}))
-        self.note("fleet: second run", problems, seconds=seconds, counts=report["counts"])
+        self.note("fleet: second run", problems, seconds=seconds, counts=Counter(states.values()))
         before = _states(world)
         _, said, seconds = self.run(*run)
-        report = self.report()
-        states = {host: row["state"] for host, row in report["hosts"].items()}
-        problems = _differences(states, right) + _changed(before, _states(world))
-        problems += [] if "changed=1" not in said else ["something was changed"]
-        self.note("fleet: third run", problems, seconds=seconds, counts=report["counts"])
+        problems = _differences(outcomes(said), right) + _changed(before, _states(world))
+        self.note("fleet: third run", problems, seconds=seconds)
         self._drift(world, run, right)
 
     def _drift(self, world: World, run: list[str], right: dict[str, str]) -> None:
@@ -249,19 +241,18 @@ class Proof:
         for name in ("gpu08", "gpu09"):
             host = next(host for host in world.hosts if host.name == name)
             shutil.rmtree(next(host.site.glob("nvidia_cudnn*.dist-info")))
+        drifted = right | {"gpu08": "changed", "gpu09": "changed"}
         before = _states(world)
         _, said, seconds = self.run(*run, "--check", "--diff")
-        states = {name: row["state"] for name, row in self.report()["hosts"].items()}
-        drifted = {"gpu08": "drifted", "gpu09": "drifted", "gpu03": states["gpu03"]}
-        problems = _differences(states, right | drifted)
+        problems = _differences(
+            outcomes(said), drifted | {"gpu03": "changed"}
+        )  # full is seen later
         problems += _changed(before, _states(world))
-        shown = re.findall(r"^[+-](nvidia.cudnn.*)$", said, re.MULTILINE)
+        shown = re.findall(r"^ *[+-] (nvidia-cudnn.*)$", said, re.MULTILINE)
         problems += [] if shown else ["no diff"]
         self.note("fleet: drift", problems, seconds=seconds, shown=shown)
-        _, _, seconds = self.run(*run)
-        states = {name: row["state"] for name, row in self.report()["hosts"].items()}
-        problems = _differences(states, right | {"gpu08": "changed", "gpu09": "changed"})
-        self.note("fleet: mended", problems, seconds=seconds, counts=self.report()["counts"])
+        _, said, seconds = self.run(*run)
+        self.note("fleet: mended", _differences(outcomes(said), drifted), seconds=seconds)
 
     # -- the controller is killed ----------------------------------------------------------------
 
@@ -269,7 +260,7 @@ class Proof:
         """Kill the controller at `count` moments of a run, and complete it each time."""
         world = World(folder=self.work, port=2208)
         for at, kind in enumerate((A100, V100), 1):
-            world.add(f"host{at}", kind, self.libraries(real=False), uv=True, share=True)
+            world.add(f"host{at}", kind, self.libraries(real=False), uv=True)
         bring_wheels(self.controller, (A100, V100), self.work)
         with world.served():
             self._kills(world, count)
@@ -343,7 +334,7 @@ class Proof:
     # -- thousands -------------------------------------------------------------------------------
 
     def thousands(self, count: int = 5000) -> None:
-        """Plan, lock and report for `count` hosts whose facts are simulated, of 300 kinds."""
+        """Plan for `count` hosts whose facts are simulated, of 300 kinds."""
         chance = random.Random(5)  # noqa: S311
         gpus = [(kind.gpu, kind.capability) for kind in (*REAL, *STAND_INS)]
         drivers = ["535.104.12 12.2", "550.54.14 12.4", "570.86.10 12.8", "580.65.06 13.0"]
@@ -377,11 +368,8 @@ class Proof:
         times = [float(text) for text in re.findall(r"now (\d+\.\d+)", said)]
         seconds = round(times[-1] - times[0], 1) if times else whole
         used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
-        folder = self.work / "thousands"
         problems = [] if code == 0 else [said[-500:]]
-        report = json.loads((folder / "report.json").read_text()) if code == 0 else {"hosts": []}
-        problems += [] if len(report["hosts"]) == count else ["hosts are missing"]
-        problems += [] if list(folder.glob("gpu*.txt")) or code else ["no lock"]
+        problems += [] if f"planned {count}" in said else ["hosts are missing"]
         problems += [] if seconds <= 60 else ["it took longer than a minute"]  # noqa: PLR2004
         problems += [] if used <= 1024 else ["it took more than 1 GB"]  # noqa: PLR2004
         self.note(
@@ -392,7 +380,7 @@ class Proof:
             seconds=seconds,
             gathering_seconds=round(whole - seconds, 1),
             largest_process_mb=used,
-            groups=[(row["version"], len(row["hosts"])) for row in report.get("groups", ())],
+            groups=[(version, len(hosts)) for version, _, hosts in _groups(said)],
         )
 
 
@@ -410,27 +398,23 @@ class ActionModule(ActionBase):
 """Stands for the hosts: hands the controller a file for each, by the way that a module's answer
 takes."""
 THOUSANDS = """\
-- name: Plan, lock and report
+- name: Plan
   hosts: all
   gather_facts: false
   tasks:
     - name: Take the facts
       simulated_facts:
-      register: ortgpu_fix_seen
     - name: Look at the clock
       ansible.builtin.debug:
         msg: "now {{ now(fmt='%s.%f') }}"
       run_once: true
     - name: Plan for all hosts
       ortgpu.fix.ortgpu_fix_fleet:
-        state: planned
-        folder: thousands
-        hosts: "{{ ansible_play_hosts_all }}"
-        download: false
+      register: made
       run_once: true
     - name: Look at the clock again
       ansible.builtin.debug:
-        msg: "now {{ now(fmt='%s.%f') }}"
+        msg: "now {{ now(fmt='%s.%f') }} planned {{ made.hosts | length }} {{ made.msg }}"
       run_once: true
 """
 
@@ -525,21 +509,34 @@ def _versions(host: Host) -> dict[str, str]:
     return found
 
 
-def _sets(world: World, names: set[str]) -> list[str]:
+def outcomes(said: str) -> dict[str, str]:
+    """Return what the recap says of each host."""
+    found = {}
+    for host, counts in re.findall(r"^(\w+) +: (ok=.*)$", said, re.MULTILINE):
+        row = {key: int(count) for key, count in re.findall(r"(\w+)=(\d+)", counts)}
+        wrong = [key for key in ("unreachable", "failed", "changed") if row[key]]
+        found[host] = (*wrong, "ok")[0]
+    return found
+
+
+def _groups(said: str) -> list[tuple[str, str, list[str]]]:
+    """Return the version, the CUDA and the hosts of each group that a run planned."""
+    found = re.findall(r"onnxruntime-gpu (\S+) for CUDA (\d+): ([^;\"]+)", said)
+    return [(version, cuda, hosts.split(", ")) for version, cuda, hosts in found]
+
+
+def _sets(
+    world: World, groups: list[tuple[str, str, list[str]]], names: Iterable[str]
+) -> list[str]:
     """Say where a host does not have the set of its group."""
-    folder = world.folder / "ortgpu-fleet"
-    plan = json.loads((folder / "plan.json").read_text())
-    wanted = {
-        name: {row["name"].replace("-", "_"): row["version"] for row in rows}
-        for group in plan["groups"]
-        for target in group["targets"]
-        for rows in [target["selection"]["packages"]]
-        for name in target["machines"]
-    }
+    found = {host.name: _versions(host) for host in world.hosts}
+    wanted = {name: (version, cuda) for version, cuda, hosts in groups for name in hosts}
     return [
-        f"{host.name} lacks its group's set"
-        for host in world.hosts
-        if host.name in names and not wanted[host.name].items() <= _versions(host).items()
+        f"{name} lacks its group's set"
+        for name in names
+        for version, cuda in [wanted[name]]
+        if found[name].get("onnxruntime_gpu") != version
+        or f"nvidia_cudnn_cu{cuda}" not in found[name]
     ]
 
 

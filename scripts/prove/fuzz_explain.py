@@ -21,9 +21,9 @@ from pathlib import Path
 
 import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-with atheris.instrument_imports(include=["ortgpu_fix.explain"]):
-    from ortgpu_fix.explain import matcher
-    from ortgpu_fix.explain.failures import parse_failures
+with atheris.instrument_imports(include=["ortgpu_fix.log_lines"]):
+    from ortgpu_fix.log_lines import matcher
+    from ortgpu_fix.log_lines.failures import parse_failures
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,7 +10,7 @@ finds nothing missing (there is no GPU here).
 
 Cases named `offline` run in a network namespace without a route (`unshare -n`, as root). The case
 `dockerfile` is built by Debian's Buildah, as root; a Debian bookworm made by mmdebstrap stands in
-for the base image. The image is started, saved as an OCI layout, and held up to `check-image`.
+for the base image, and the image is started.
 
 Each outcome goes into scripts/prove/results/ at once. Needs uv, a network, about 25 GB below DIR.
 The exit code is 1 where a case is not as expected.
@@ -355,7 +355,7 @@ def download_elsewhere(shop: Shop) -> dict[str, object]:
 
 
 def dockerfile(shop: Shop) -> dict[str, object]:
-    """Build the Dockerfile with Debian's Buildah, start it, and check the image unrun."""
+    """Build the Dockerfile with Debian's Buildah, and start it."""
     context = shop.folder / "context"
     shutil.rmtree(context, ignore_errors=True)
     context.mkdir()
@@ -379,17 +379,12 @@ def dockerfile(shop: Shop) -> dict[str, object]:
             raise Failed(f"the image is not as it should be: {started[-500:]}")
         stand_ins = list(root.glob("opt/venv/**/ORTGPU_FIX_PROVIDED"))
         files = [path for path in root.glob("opt/**/*") if path.is_file()]
-        layout = builder.save(shop.folder / "layout")
-        begin = time.monotonic()
-        checked = shop.run(shop.tool, "-m", "ortgpu_fix", "check-image", layout)
         return {
             "builder": shop.run("buildah", "--version").strip(),
             "base": "Debian bookworm, whose Python stands in for the image's",
             "stand-in": len(stand_ins) == 1,
             "check at the start": f"CUDA failure{met.rstrip()}",
             "GB in /opt": round(sum(path.lstat().st_size for path in files) / 1e9, 2),
-            "check-image": checked.strip().splitlines()[-1],
-            "check-image, seconds": round(time.monotonic() - begin, 1),
         }
     finally:
         builder.remove()

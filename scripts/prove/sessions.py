@@ -160,7 +160,7 @@ def small_models(folder: Path) -> None:
     special = {
         f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")
     }
-    tokenizer = {
+    tokenizer: dict[str, object] = {
         "version": "1.0",
         "added_tokens": [],
         "pre_tokenizer": {"type": "Whitespace"},
@@ -177,10 +177,10 @@ def small_models(folder: Path) -> None:
         },
         "config.json": {"pad_token_id": 0, "model_type": "bert", "hidden_size": 4},
     }
-    for place in (reranker, folder / "bert"):
-        (place / "vocab.txt").write_text("\n".join(words))
+    for at in (reranker, folder / "bert"):
+        (at / "vocab.txt").write_text("\n".join(words))
         for name, content in files.items():
-            (place / name).write_text(json.dumps(content))
+            (at / name).write_text(json.dumps(content))
     np.savez(folder / "voices.npz", voice=np.zeros(1, np.float32))
 
 

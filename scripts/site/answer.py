@@ -13,6 +13,8 @@ from ortgpu_fix.__main__ import main
 
 FAILED = (2, 7)
 """The exit codes of a command that could not read what it got."""
+NEEDED = {"system": "--platform", "driver": "--driver", "gpus": "--gpu", "python": "--python"}
+"""What a plan has to know, and the flag that says it."""
 
 
 def run(*argv: str) -> tuple[int, str, str]:
@@ -34,32 +36,56 @@ def is_facts(text: str) -> bool:
     return isinstance(document, dict) and {"platform", "python"} <= document.keys()
 
 
-def answer(text: str, language: str) -> str:
-    """Return as JSON what the text tells, its causes, the plan, and what is not told."""
+def unknown_in(facts: str) -> list[str]:
+    """Return what a facts file does not say, and a plan has to know."""
+    document = json.loads(facts)
+    said = {
+        "system": document["platform"]["system"] and document["platform"]["machine"],
+        "driver": document["driver"]["version"],
+        "gpus": document["gpus"],
+        "python": document["python"]["version"],
+    }
+    return [fact for fact, value in said.items() if not value]
+
+
+def answer(text: str, language: str, chosen: str = "{}") -> str:
+    """Return as JSON the causes in a text, the plan for the machine of its outputs, and what lacks.
+
+    `chosen`: what was chosen in the form, by the keys of `NEEDED`, as JSON.
+    """
     os.environ["ORTGPU_FIX_LANG"] = language
-    found: dict[str, object] = {"read": "", "causes": "", "plan": "", "why": ""}
+    flags = [word for fact, value in json.loads(chosen).items() for word in (NEEDED[fact], value)]
+    found: dict[str, object] = {"causes": "", "plan": "", "why": ""}
     files: dict[str, str] = {}
     unknown: list[str] = []
-    commands: list[str] = []
-    facts, pasted = Path("/tmp/machine.json"), Path("/tmp/issue.txt")  # noqa: S108 - of the browser
+    machine = ["--facts", "/tmp/machine.json"]  # noqa: S108 - of the browser
+    facts, pasted = Path(machine[1]), Path("/tmp/issue.txt")  # noqa: S108
     if is_facts(text):
         facts.write_text(text, "utf-8")
     else:
         pasted.write_text(text, "utf-8")
         _, files["explain.json"], _ = run("explain", str(pasted), "--text-only", "--json")
-        explained = json.loads(files["explain.json"])
-        unknown = explained["machine"]["unknown"]
-        told = [*explained["machine"]["told"], *explained["machine"]["contradictions"]]
-        _, causes, _ = run("explain", str(pasted), "--text-only")
-        lines = causes.splitlines(keepends=True)
-        found["read"], found["causes"] = "".join(lines[: len(told)]), "".join(lines[len(told) :])
-        _, files["facts.json"], _ = run("facts", "--from-text", str(pasted))
-        facts.write_text(files["facts.json"], "utf-8")
-    if not unknown:
-        code, plan, problem = run("--facts", str(facts))
-        found["plan"] = problem if code in FAILED else plan
-        _, files["plan.json"], _ = run("--facts", str(facts), "--json")
-        _, found["why"], _ = run("--facts", str(facts), "--verbose")
-        if code not in FAILED:
-            commands = [line for line in plan.splitlines() if line.startswith("ortgpu-fix ")]
-    return json.dumps({**found, "unknown": unknown, "commands": commands, "files": files})
+        _, found["causes"], _ = run("explain", str(pasted), "--text-only")
+        code, read, _ = run("facts", "--from-text", str(pasted), *flags)
+        if code == 0:
+            files["facts.json"], unknown = read, unknown_in(read)
+            facts.write_text(read, "utf-8")
+        else:  # no outputs: the form describes the machine
+            machine = flags
+            unknown = [fact for fact, flag in NEEDED.items() if flag not in flags]
+    return json.dumps(
+        {**found, "unknown": unknown, "files": files} | planned(machine, files, unknown)
+    )
+
+
+def planned(machine: list[str], files: dict[str, str], unknown: list[str]) -> dict[str, object]:
+    """Return the plan for a machine, and its commands; nothing while something is unknown."""
+    if unknown:
+        return {"commands": []}
+    code, plan, problem = run(*machine)
+    _, files["plan.json"], _ = run(*machine, "--json")
+    _, why, _ = run(*machine, "--verbose")
+    failed = code in FAILED
+    lines = [] if failed else plan.splitlines()
+    commands = [line for line in lines if line.startswith("ortgpu-fix ")]
+    return {"plan": problem if failed else plan, "why": why, "commands": commands}

@@ -46,12 +46,6 @@ const state = document.getElementById("status");
 const bar = document.getElementById("progress");
 const missing = document.getElementById("missing");
 const root = new URL(texts.root || ".", location.href).href;
-const written = {
-  system: value => value,
-  driver: value => `Nvidia driver version: ${value}`,
-  gpus: value => `GPU 0: ${value}`,
-  python: value => `Python version: ${value}`,
-};
 let worker;
 let total = 0;
 
@@ -85,7 +79,6 @@ const show = answer => {
   for (const label of missing.querySelectorAll("label")) {
     label.hidden = !answer.unknown.includes(label.dataset.fact);
   }
-  place("read", ...(answer.read ? [shown(answer.read)] : []));
   place("causes", ...(answer.causes ? [shown(answer.causes)] : []));
   place("plan", ...(answer.plan ? [shown(answer.plan)] : []));
   place("commands", ...answer.commands.flatMap(each => [shown(each), copied(each)]));
@@ -117,11 +110,11 @@ const ask = () => {
     state.textContent = texts.file;
     return;
   }
-  const chosen = [...missing.querySelectorAll("label:not([hidden])")]
-    .map(label => [label.dataset.fact, label.querySelector("select, input").value])
-    .filter(([, value]) => value && !missing.hidden)
-    .map(([fact, value]) => written[fact](value));
-  if (chosen.length) text.value = [text.value.trimEnd(), ...chosen, ""].join("\n");
+  const chosen = Object.fromEntries(
+    [...missing.querySelectorAll("label")]
+      .map(label => [label.dataset.fact, label.querySelector("select, input").value])
+      .filter(([, value]) => value),
+  );
   state.textContent = texts.working;
   if (!worker) {
     const source = new Blob([`"use strict"; self.onmessage = ${work};`], {type: "text/javascript"});
@@ -129,7 +122,7 @@ const ask = () => {
     worker.onmessage = told;
     worker.onerror = error => told({data: {problem: error.message ?? "worker"}});
   }
-  worker.postMessage({root, call: [text.value, texts.language]});
+  worker.postMessage({root, call: [text.value, texts.language, JSON.stringify(chosen)]});
 };
 form.addEventListener("submit", event => {
   event.preventDefault();

@@ -24,8 +24,8 @@ from mdit_py_plugins.anchors import anchors_plugin
 
 from ortgpu_fix import __version__
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.matcher import Search
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import Search
 from ortgpu_fix.matrix.load import load_matrix, matrix_table
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.report.page_parts import Markup, document, element, prose, section
@@ -173,9 +173,9 @@ class Site:
         systems = [
             element("option", name, value=value)
             for name, value in (
-                ("Linux, x86_64", "Platform: Linux-x86_64"),
-                ("Linux, aarch64", "Platform: Linux-aarch64"),
-                ("Windows", "Platform: Windows-AMD64"),
+                ("Linux, x86_64", "linux-x86_64"),
+                ("Linux, aarch64", "linux-aarch64"),
+                ("Windows", "windows"),
             )
         ]
         pythons = [element("option", f"3.{minor}") for minor in range(14, 7, -1)]
@@ -220,7 +220,7 @@ class Site:
                 hidden="",
                 id=f"{name}-part",
             )
-            for name in ("read", "causes", "plan", "commands", "why", "files")
+            for name in ("causes", "plan", "commands", "why", "files")
         ]
         self.write(
             "",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 Run = Callable[..., str]
@@ -57,20 +57,6 @@ class Builder:
         self._do(*words, *network, "--tag", NAME, context)
         return self._do("from", "--pull-never", NAME)
 
-    def pack(
-        self, base: Path, root: Path, new: Sequence[str], path: Path, architecture: str = "amd64"
-    ) -> Path:
-        """Write an OCI layout of two layers: the root `base`, and what is `new` in `root`."""
-        container = self._do("from", "scratch")
-        self._do("add", "--quiet", container, base, "/")
-        self._do("commit", "--quiet", "--rm", container, "base")
-        container = self._do("from", "--pull-never", "base")
-        for name in new:
-            self._do("add", "--quiet", container, root / name, f"/{name}")
-        self._do("config", "--arch", architecture, container)
-        self._do("commit", "--quiet", "--rm", container, NAME)
-        return self.save(path)
-
     def start(self, container: str, *arguments: str, expect: int = 0, **environ: str) -> str:
         """Start a container as `docker run IMAGE` does, with `arguments` after its command."""
         about = json.loads(self._do("inspect", container))["OCIv1"]["config"]
@@ -81,11 +67,6 @@ class Builder:
     def root(self, container: str) -> Path:
         """Return the folder where the container's files are."""
         return Path(self._do("mount", container))
-
-    def save(self, path: Path) -> Path:
-        """Write the image as an OCI layout, in a folder."""
-        self._do("push", "--quiet", NAME, f"oci:{path}")
-        return path
 
     def remove(self) -> None:
         """Remove all images and containers."""
@@ -105,28 +86,13 @@ def make_base(root: Path, run: Run) -> Path:
     return root
 
 
-def make_debian(root: Path, run: Run, suite: str, packages: str, architecture: str = "") -> Path:
-    """Make the root file system of a Debian release with these packages, and return it.
-
-    That of another `architecture` is unpacked and not configured: its programs do not run here.
-    """
-    kind = ["--variant=extract", f"--architectures={architecture}"] if architecture else []
-    made = ["mmdebstrap", "--quiet", *(kind or ["--variant=minbase"]), f"--include={packages}"]
+def make_debian(root: Path, run: Run, suite: str, packages: str) -> Path:
+    """Make the root file system of a Debian release with these packages, and return it."""
+    made = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={packages}"]
     run(*made, suite, root, MIRROR)
     for name in ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt"):
         if Path("/", name).exists():
             shutil.copy(Path("/", name), root / name)
-    return root
-
-
-def make_musl(root: Path, run: Run) -> Path:
-    """Make a root file system that has musl and nothing else, and return it."""
-    place = root.with_name("packages")
-    place.mkdir()
-    run("sh", "-c", 'cd "$1" && apt-get -qq download musl', "sh", place)
-    root.mkdir()
-    for package in place.glob("musl_*.deb"):
-        run("dpkg", "-x", package, root)
     return root
 
 

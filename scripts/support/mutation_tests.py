@@ -155,8 +155,8 @@ def _written(path: Path) -> int:
 
 
 def _folder(module: str) -> str:
-    package, inside, _ = module.partition("/")
-    return f"tests/{package}/" if inside else "tests/cli/"
+    room, *more = module.split("/")[:-1] or ["cli"]
+    return f"tests/{room}/{more[0]}/" if room == "guests" and more else f"tests/{room}/"
 
 
 class Outcome(NamedTuple):

@@ -20,12 +20,14 @@ CHROMIUM = next(
 ENDS = re.compile("Done|完成|could not|无法")
 SECONDS = 120
 MENUS = {
-    "system": "Platform: Linux-x86_64",
+    "system": "linux-x86_64",
     "driver": "535.104.12",
     "gpus": "NVIDIA A100-SXM4-80GB",
     "python": "3.11",
 }
-"""What is chosen where a text does not tell it."""
+"""What is chosen where the outputs do not show it."""
+FLAGS = {"system": "--platform", "driver": "--driver", "gpus": "--gpu", "python": "--python"}
+"""The flags that say the same."""
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -85,8 +87,8 @@ class Asking:
         self._submit()
         return self._files()
 
-    def complete(self, menus: Mapping[str, str] = {}) -> tuple[str, dict[str, str]]:
-        """Choose what the text does not tell; return the whole text, and the documents."""
+    def complete(self, menus: Mapping[str, str] = {}) -> tuple[list[str], dict[str, str]]:
+        """Choose what the outputs do not show; return that as flags, and the documents."""
         for fact, value in {**MENUS, **menus}.items():
             label = self.page.locator(f"label[data-fact={fact}]")
             if not label.is_visible():
@@ -96,7 +98,11 @@ class Asking:
             else:
                 label.locator("select").select_option(value)
         self._submit()
-        return self.page.input_value("textarea"), self._files()
+        flags: list[str] = []
+        for fact, flag in FLAGS.items():
+            field = self.page.locator(f"label[data-fact={fact}]").locator("select, input")
+            flags += [flag, field.input_value()] if field.input_value() else []
+        return flags, self._files()
 
     def _submit(self) -> None:
         status = self.page.locator("#status")

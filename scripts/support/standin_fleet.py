@@ -41,7 +41,7 @@ DRIVER = "/opt/driver"
 TOOLS = "/opt/tools"
 """On the PATH of every host."""
 SHARE = "/srv/wheels"
-"""Where hosts see the folder that the controller downloads to."""
+"""Where hosts see the folder `wheels` of the controller."""
 CUDA_13_SINCE = (1, 27)
 """The first release of onnxruntime-gpu that is built for CUDA 13."""
 SYSTEM = ("/usr", "/etc")
@@ -143,7 +143,7 @@ def make_stand_ins(controller: Path, rows: Iterable[dict[str, Any]], wheels: Pat
 
 
 def bring_wheels(controller: Path, kinds: Iterable[Kind], folder: Path) -> None:
-    """Put stand-ins for what a fleet of `kinds` gets where the controller downloads to."""
+    """Put stand-ins for what a fleet of `kinds` gets into the folder `wheels`."""
     words: list[str] = []
     for kind in kinds:
         file = folder / f"{kind.name}.json"
@@ -157,7 +157,7 @@ def bring_wheels(controller: Path, kinds: Iterable[Kind], folder: Path) -> None:
         for target in group["targets"]
         for row in target["install"]
     ]
-    make_stand_ins(controller, rows, folder / "ortgpu-fleet" / "wheels")
+    make_stand_ins(controller, rows, folder / "wheels")
 
 
 def _replace(node: Any, made: dict[str, Path]) -> None:  # noqa: ANN401
@@ -237,8 +237,6 @@ class Host:
     full: bool = False
     real: bool = False
     """Gets real wheels, and a libcuda.so.1 that the real onnxruntime can load."""
-    share: bool = False
-    """Sees the controller's wheels on a share."""
 
     @property
     def app(self) -> Path:
@@ -316,11 +314,10 @@ class World:
         _mount("--bind", "/dev", root / "dev")
         _mount("-t", "proc", "proc", root / "proc")
         host.app.mkdir(parents=True)
-        if host.share:
-            wheels, share = self.folder / "ortgpu-fleet" / "wheels", root / SHARE[1:]
-            wheels.mkdir(parents=True, exist_ok=True)
-            share.mkdir(parents=True)
-            _mount("--bind", wheels, share)
+        wheels, share = self.folder / "wheels", root / SHARE[1:]
+        wheels.mkdir(parents=True, exist_ok=True)
+        share.mkdir(parents=True)
+        _mount("--bind", wheels, share)
         if host.full:
             _mount("-t", "tmpfs", "-o", "size=600k", "tmpfs", host.app)
         driver = root / DRIVER[1:]
@@ -421,13 +418,12 @@ class World:
             "-o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
             "ansible_python_interpreter": "/usr/bin/python3",
             "ortgpu_fix_python": APP,
+            "ortgpu_fix_flags": [f"--find-links={SHARE}"],
             **variables,
         }
         rows: dict[str, dict[str, Any]] = {}
         for host in hosts:
             rows[host.name] = {"ansible_host": host.address}
-            if host.share:
-                rows[host.name]["ortgpu_fix_share"] = SHARE
             if host.real and (self.folder / "machines" / host.name).exists():
                 seen = json.loads((self.folder / "machines" / host.name).read_text())
                 rows[host.name]["ortgpu_fix_machine"] = seen["ansible_facts"]["ortgpu_fix"]

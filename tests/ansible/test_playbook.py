@@ -8,6 +8,7 @@ real.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -16,12 +17,16 @@ import pytest
 from drivers import A100, RTX3090
 from local_hosts import Fleet, add_host
 
-from support.standin_fleet import Kind, ansible, bring_wheels, make_controller
+from support.standin_fleet import Kind, bring_wheels, make_controller
 from support.standin_wheels import state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.online, pytest.mark.timeout(1800)]
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
-SECRET = "vaulted-secret"  # noqa: S105
+
+
+def changed(said: str) -> set[str]:
+    """Return the hosts that the recap counts as changed."""
+    return set(re.findall(r"^(\w+) .*changed=1", said[said.index("PLAY RECAP") :], re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
@@ -49,28 +54,19 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, stubs: Path) -> Fleet:
 
 
 def test_a_fleet_from_the_cpu_build_to_its_set_and_back(fleet: Fleet) -> None:
-    code, said = fleet.run(
-        "--check", "--diff", "-vvv", ortgpu_fix_index_url=f"https://me:{SECRET}@localhost/simple"
-    )
+    code, said = fleet.run("--check", "--diff")
     assert code == 0, said[-3000:]
-    assert fleet.states() == {"gpu1": "drifted", "gpu2": "drifted", "web1": "without GPU"}
-    assert "-onnxruntime 1.22.1" in said
-    assert "+onnxruntime-gpu 1." in said
-    assert not list((fleet.folder / "ortgpu-fleet").glob("gpu*.txt")), "check mode writes no lock"
-    everything = said + "".join(
-        path.read_text()
-        for path in (fleet.folder / "ortgpu-fleet").rglob("*.*")
-        if path.suffix in {".json", ".html"}
-    )
-    assert SECRET not in everything
+    assert changed(said) == {"gpu1", "gpu2"}
+    assert "  - onnxruntime           1.22.1" in said
+    assert "  + onnxruntime-gpu" in said
     assert "onnxruntime-1.22.1" in fleet.installed("gpu1")
     assert not fleet.left_behind()
 
     web = state_of(fleet.venv("web1"))
     code, said = fleet.run()
     assert code == 0, said[-3000:]
-    assert fleet.states() == {"gpu1": "changed", "gpu2": "changed", "web1": "without GPU"}
-    assert fleet.report()["hosts"]["gpu1"]["text"] == "verified: works"
+    assert changed(said) == {"gpu1", "gpu2"}
+    assert "no GPU: web1" in said
     sets = [
         {name for name in fleet.installed(host) if name.startswith(("nvidia", "onnxruntime_gpu"))}
         for host in ("gpu1", "gpu2")
@@ -79,34 +75,27 @@ def test_a_fleet_from_the_cpu_build_to_its_set_and_back(fleet: Fleet) -> None:
     assert len(sets[0]) > 5
     assert state_of(fleet.venv("web1")) == web, "a host without a GPU is left alone"
     assert not fleet.left_behind()
-    lock = (fleet.folder / "ortgpu-fleet" / "gpu.txt").read_text()
-    assert all(f"{name.rpartition('-')[2]}" in lock for name in sets[0])
-    assert "verified: works" in (fleet.folder / "ortgpu-fleet" / "report.html").read_text()
 
     before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2")}
     code, said = fleet.run()
     assert code == 0, said[-3000:]
-    assert "changed=1" not in said
-    assert fleet.states() == {"gpu1": "ok", "gpu2": "ok", "web1": "without GPU"}
+    assert changed(said) == set()
     assert {host: state_of(fleet.venv(host)) for host in before} == before
 
-    # gpu1 is the canary, and its environment is gone: gpu2, which has drifted, is not touched.
+    # The environment of gpu1, which was first, is gone; gpu2 has drifted.
     cudnn = next(fleet.venv("gpu2").glob("lib/python*/site-packages/nvidia_cudnn*.dist-info"))
     shutil.rmtree(cudnn)
     fleet.venv("gpu1").rename(fleet.folder / "away")
     code, said = fleet.run()
     assert code != 0
-    assert fleet.states()["gpu1"] == "failed"
-    assert fleet.states()["gpu2"] == "changed", "a host that cannot be read is in no wave"
+    assert changed(said) == {"gpu2"}, "a host that cannot be read is in no wave"
     (fleet.folder / "away").rename(fleet.venv("gpu1"))
 
     book = fleet.folder / "undo.yml"
     book.write_text(UNDO)
-    words = [str(book), "-i", fleet.inventory()]
-    with ansible(fleet.controller, "playbook", *words, folder=fleet.folder) as process:
-        said, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, said[-3000:]
-    assert said.count("changed: [gpu") == 2, said
+    code, said = fleet.run(book=str(book))
+    assert code == 0, said[-3000:]
+    assert [said.count(f"changed: [{host}]") for host in ("gpu1", "gpu2")] == [2, 2], said
     assert "onnxruntime-1.22.1" in fleet.installed("gpu1")
 
 
@@ -128,9 +117,9 @@ UNDO = """\
     - name: See that it is noticed
       ortgpu.fix.ortgpu_fix:
         python: "{{ ortgpu_fix_python }}"
-        state: checked
+      check_mode: true
       register: looked
-      failed_when: looked.code != "fixable" or looked.exit_code != 1
+      failed_when: looked is not changed
 """
 
 
@@ -145,8 +134,8 @@ def test_a_host_whose_verification_fails_is_put_back_alone(fleet: Fleet) -> None
 
     python.write_text(right)
     assert code != 0
-    assert fleet.states() == {"gpu1": "put back", "gpu2": "changed", "web1": "without GPU"}, said
-    assert fleet.report()["hosts"]["gpu1"]["exit_code"] == 4
+    assert changed(said) == {"gpu2"}
+    assert '"exit_code": 4' in said
     assert state_of(fleet.venv("gpu1")) == before
 
 
@@ -156,9 +145,9 @@ def test_too_many_failures_end_the_run(fleet: Fleet) -> None:
     share.mkdir()
     before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2")}
 
-    code, said = fleet.run(ortgpu_fix_share=str(share))
+    code, said = fleet.run(ortgpu_fix_flags=["--offline", f"--find-links={share}"])
 
     assert code != 0
-    assert fleet.states() == {"gpu1": "failed", "gpu2": "waiting", "web1": "without GPU"}, said
-    assert fleet.report()["hosts"]["gpu1"]["exit_code"] in {4, 7}
+    assert changed(said) == set()
+    assert said.count("FAILED!") == 1, said
     assert {host: state_of(fleet.venv(host)) for host in before} == before

@@ -23,8 +23,8 @@ from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.markers import is_in_force, marker_environment
+from ortgpu_fix.guests.machines.parse_lock import read_lock
 from ortgpu_fix.index.page import parse_index_page
-from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.requirements.files import collect_files
 from ortgpu_fix.versions import requirement

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.binaries import elf, fatbin, library_names, pe, ptx
 from ortgpu_fix.binaries.native import BinaryError
-from ortgpu_fix.evidence.library import read_library
+from ortgpu_fix.guests.update.library import read_library
 
 TARGETS = {
     (75, 0x11): "7.5",

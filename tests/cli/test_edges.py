@@ -51,9 +51,7 @@ def test_facts_of_a_driver_and_a_gpu_are_those_of_that_machine(
 
 
 @with_others
-@pytest.mark.parametrize(
-    "words", ["verify {}", "check-image {}", "diff {} /nowhere", "--check --python {}"]
-)
+@pytest.mark.parametrize("words", ["verify {}", "diff {} /nowhere", "--check --python {}"])
 def test_a_place_that_this_user_may_not_look_into_is_named(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,7 +64,7 @@ def test_a_place_that_this_user_may_not_look_into_is_named(
         assert main(words.format(asked).split()) == 7
 
     said = capsys.readouterr().err
-    assert said.startswith(f"error: `{asked}` cannot be read: Permission denied\n")
+    assert f"`{asked}` cannot be read: Permission denied\n" in said
 
 
 @with_others
@@ -80,7 +78,7 @@ def test_a_closed_folder_is_not_called_empty(capsys: pytest.CaptureFixture[str])
     assert said.startswith(f"error: `{app}` cannot be read: Permission denied\n")
 
 
-@pytest.mark.parametrize("words", ["verify {}", "check-image {}", "diff {} {}", "plan --python {}"])
+@pytest.mark.parametrize("words", ["verify {}", "diff {} {}", "plan --python {}"])
 def test_a_name_that_no_file_can_have_is_told_as_that(
     words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,7 +86,7 @@ def test_a_name_that_no_file_can_have_is_told_as_that(
     assert main(words.format(asked, asked).split()) == 7
 
     said = capsys.readouterr().err
-    assert said.startswith(f"error: `{asked}` cannot be read: File name too long\n")
+    assert f"`{asked}` cannot be read: File name too long\n" in said
 
 
 @pytest.mark.parametrize("error", [PermissionError("what"), ValueError("what")])

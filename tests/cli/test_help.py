@@ -16,7 +16,8 @@ import pytest
 from ortgpu_fix import __main__
 from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
-from ortgpu_fix.cli.flags import FLAGS, FORMATS, SHELLS, Flag
+from ortgpu_fix.cli.flags import FORMATS, SHELLS, Flag
+from ortgpu_fix.cli.guests import FLAGS, NAMES
 from ortgpu_fix.cli.help import COLUMNS, GROUPS, help_text
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
@@ -31,7 +32,7 @@ def test_every_flag_has_its_words_and_its_commands() -> None:
 
     assert set(TABLE["flags"]) == LONG
     assert of_commands | set(TABLE["common"]["flags"]) == LONG
-    assert set(TABLE["commands"]) == set(cli.COMMANDS)
+    assert set(TABLE["commands"]) == set(NAMES)
 
 
 @pytest.mark.parametrize("columns", [60, 80, COLUMNS])
@@ -142,7 +143,7 @@ def test_the_whole_fits_a_screen_in_groups_by_job(language: Any) -> None:
     assert lines[0] == usage.format(usage="ortgpu-fix [COMMAND] [FLAGS]")
     assert f"  plan         {TABLE['commands']['plan']['brief'][language]}" in lines
     assert lines[-1] in TABLE["headings"]["more"][language]
-    assert sorted(named) == sorted(cli.COMMANDS)
+    assert sorted(named) == sorted(NAMES)
     heads = [TABLE["headings"][group][language] for group in GROUPS]
     assert [line for line in lines if line in heads] == heads
 
@@ -211,9 +212,11 @@ def test_completions_are_printed_for_each_shell(
     assert __main__.main(["--completions", shell]) == 0
 
     script = capsys.readouterr().out
-    assert all(command in script for command in cli.COMMANDS)
+    assert all(command in script for command in NAMES)
     assert "--torch-index-url" in script
-    assert shell == "bash" or "do not look at this machine" in script  # bash shows no words
+    assert (
+        shell == "bash" or "use the log alone, without this machine" in script
+    )  # bash shows no words
 
 
 @pytest.mark.parametrize("asked", ["--help", "--version"])
@@ -280,7 +283,7 @@ def test_fish_completes(
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["help", ""], [*cli.COMMANDS]),
+        (["help", ""], [*NAMES]),
         (["--json", "cache", ""], [*cli.CACHE]),
         (["explain", "help"], ["a file"]),
     ],

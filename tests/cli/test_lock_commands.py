@@ -20,13 +20,13 @@ from nasty import SECRET, SECRETS, SEQUENCES, is_clean
 import synthetic
 from ortgpu_fix.cli.commands import download as download_commands
 from ortgpu_fix.cli.commands import lock as lock_commands
-from ortgpu_fix.cli.commands.check_lock import held_against
 from ortgpu_fix.cli.flags import FORMATS
 from ortgpu_fix.cli.inputs import PlanInputs
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver, Gpu
-from ortgpu_fix.fleet.model import Group
-from ortgpu_fix.lock.parsed import ParsedLock
+from ortgpu_fix.guests.machines.check_lock_command import held_against
+from ortgpu_fix.guests.machines.parsed_lock import ParsedLock
+from ortgpu_fix.lock.groups import Group
 from ortgpu_fix.matrix.additions import additions_json
 from ortgpu_fix.resolve.options import PlanOptions
 from support.local_index import LocalIndex, make_wheel

@@ -7,9 +7,9 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
-from ortgpu_fix.cli import lock_text
-from ortgpu_fix.cli.lock_text import read_included, read_lock_text
 from ortgpu_fix.errors import Error
+from ortgpu_fix.guests.machines import lock_text
+from ortgpu_fix.guests.machines.lock_text import read_included, read_lock_text
 from ortgpu_fix.utils.process import Finished
 
 

@@ -203,7 +203,7 @@ def test_several_machines_end_with_a_command(
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == f"ortgpu-fix lock {shlex.join(argv)} -o gpu.txt"
     line = parse(shlex.split(last)[1:])
-    assert (line.command, line.machines, line.cuda) == ("lock", tuple(argv[1:4:2]), "12")
+    assert (line.named, line.machines, line.cuda) == ("lock", tuple(argv[1:4:2]), "12")
 
 
 def test_two_last_lines_do_not_contradict_each_other(

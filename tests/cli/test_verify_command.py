@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from command import run_here
 
-from ortgpu_fix.cli.commands.verify import read_shapes
 from ortgpu_fix.errors import Error
+from ortgpu_fix.guests.bench.command import read_shapes
 
 
 @pytest.mark.parametrize(

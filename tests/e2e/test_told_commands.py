@@ -20,7 +20,7 @@ import onnx.parser
 import pytest
 from drivers import A100, simulate
 
-from ortgpu_fix.cli.parser import COMMANDS
+from ortgpu_fix.cli.guests import NAMES as COMMANDS
 from ortgpu_fix.data_files import example_machine, load_table
 from support.standin_wheels import find_uv
 
@@ -30,12 +30,6 @@ ELSEWHERE = {
     "python3 scripts/main_job.py",  # tests/repository/test_first_steps.py
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
-    "ortgpu-fix check-image PATH",  # tests/image/test_check_image.py, and the five below
-    "ortgpu-fix check-image app.tar",
-    "ortgpu-fix check-image Dockerfile --driver 535.104.12 --gpu A100",
-    "ortgpu-fix check-image app.tar --driver 535.104.12 --gpu A100",
-    "ortgpu-fix check-image / --facts production.json",
-    "ortgpu-fix diff app-1.3.tar app-1.4.tar",
     "ortgpu-fix diff OLD NEW",  # tests/lock/test_difference.py
     "pip install ansible-core tomli .",  # tests/ansible/test_collection.py, and the three below
     "ansible-galaxy collection install ./scripts/ansible",
@@ -54,11 +48,10 @@ ENDS = {
     "ortgpu-fix run --require-gpu -- uvicorn app:app --workers 2": 2,
     "ortgpu-fix facts -o FILE": 0,
     "ortgpu-fix facts -o server.json": 0,
-    "ortgpu-fix facts --from-text issue.txt -o machine.json": 0,
+    "ortgpu-fix facts --from-text outputs.txt -o machine.json": 0,
     "ortgpu-fix diff HEAD:uv.lock uv.lock --hosts server.json --hosts laptop.json": 1,
     "ortgpu-fix diff origin/main:uv.lock uv.lock --hosts production.json": 1,
     "ortgpu-fix explain issue.txt --text-only": 0,
-    "ortgpu-fix explain error.log pip-list.txt nvidia-smi.txt --text-only": 0,
     "ortgpu-fix facts -o host.json": 0,
     "ortgpu-fix --facts host.json": 1,
     'ortgpu-fix --driver 551.61 --gpu "RTX 4060" --platform windows': 1,
@@ -68,6 +61,7 @@ ENDS = {
     "ortgpu-fix --check --python .venv --facts production.json": 1,
     "ortgpu-fix download -d wheels": 0,
     "ortgpu-fix download -d wheels --facts host.json": 0,
+    "ortgpu-fix download -d wheels --facts facts": 0,
     "ortgpu-fix download -d DIR": 0,
     "ortgpu-fix lock -o FILE": 0,
     "ortgpu-fix lock --facts laptop.json --facts server.json -d gpu-wheels -o gpu.txt": 0,
@@ -186,12 +180,13 @@ def write_named_files(project: Path) -> None:
     machine: Any = example_machine()
     for name in ("host1", "host2", "laptop", "production"):
         (project / f"{name}.json").write_text(json.dumps(machine))
+    (project / "facts").mkdir()
+    (project / "facts" / "gpu1.json").write_text(json.dumps(machine))
     (project / "ci.json").write_text(json.dumps({**machine, "driver": None, "gpus": []}))
     log = "libcublasLt.so.12: cannot open shared object file: No such file or directory\n"
     for name in ("LOG", "error.log", "issue.txt"):
         (project / name).write_text(log)
-    (project / "pip-list.txt").write_text("Package Version\nonnxruntime 1.26.0\n")
-    (project / "nvidia-smi.txt").write_text("Driver Version: 535.104.12  CUDA Version: 12.2\n")
+    (project / "outputs.txt").write_text("name, driver_version\nNVIDIA A10G, 535.104.12\n")
     (project / "app.py").write_text(f"raise ImportError({log.strip()!r})\n")
     model = onnx.parser.parse_model("""
         <ir_version: 8, opset_import: ["": 17]>

@@ -47,8 +47,17 @@ def run(prover: Prover, *words: str | Path) -> dict[str, Any]:
 
 
 def plan(prover: Prover, python: Path, machine: tuple[str, str]) -> dict[str, Any]:
+    """Return the plan for an environment on a machine whose system has no library of CUDA."""
     driver, gpu = machine
-    return run(prover, "--python", python, "--driver", driver, "--gpu", gpu)
+    described = {
+        "driver": {"version": driver, "cuda": None, "error": None},
+        "gpus": [{"name": None, "compute_capability": gpu, "memory_mib": None}],
+        "toolkits": [],
+        "libraries": [],
+    }
+    file = prover.work / "described.json"
+    file.write_text(json.dumps(run(prover, "facts", "--python", python) | described))
+    return run(prover, "--facts", file)
 
 
 def names(planned: dict[str, Any]) -> set[str]:

@@ -19,9 +19,9 @@ from support import windows_python
 TOOLS = ("pytest", "pytest-timeout", "hypothesis", "jsonschema")
 ALSO = (
     "companions/test_lost.py::test_who_brought_it_is_named_where_the_real_tool_did",
-    "sessions/test_command.py::test_python_names_whose_commands_come_first",
-    "sessions/test_watching.py::test_processes_by_spawn_and_subprocess_are_seen_on_every_system",
-    "sessions/test_watching.py::test_what_is_said_meanwhile_is_told_and_comes_out_unchanged",
+    "guests/run/test_command.py::test_python_names_whose_commands_come_first",
+    "guests/run/test_watching.py::test_processes_by_spawn_and_subprocess_are_seen_on_every_system",
+    "guests/run/test_watching.py::test_what_is_said_meanwhile_is_told_and_comes_out_unchanged",
 )
 """Of the tests for every system those that begin where Windows differs."""
 NOT_STARTED = b"[WinError 1359]"

@@ -166,6 +166,19 @@ def test_what_a_flag_names_need_not_be_secure() -> None:
     assert load_index_config({"PIP_INDEX_URL": "https://a.example/simple"}).flagged == ()
 
 
+def test_the_indexes_that_no_other_tool_names_have_variables_of_their_own() -> None:
+    environ = {
+        "ORTGPU_FIX_TORCH_INDEX_URL": "https://me:secret@t.example/whl",
+        "ORTGPU_FIX_TENSORRT_INDEX_URL": "https://me:secret@n.example/",
+    }
+
+    found = load_index_config({**NO_FILES, **environ})
+    assert found.torch_index == "https://me:secret@t.example/whl"
+    assert found.tensorrt_index == "https://me:secret@n.example/"
+    flag = load_index_config({**NO_FILES, **environ}, torch_index="https://flag.example/whl")
+    assert flag.torch_index == "https://flag.example/whl"
+
+
 @pytest.mark.parametrize(
     ("environ", "pip", "uv", "asked"),
     [

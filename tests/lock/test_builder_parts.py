@@ -13,10 +13,10 @@ import synthetic
 from ortgpu_fix.engine.choose import Resolver
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.lock.builder import LockBuilder
+from ortgpu_fix.lock.groups import FleetMachine, Group, TargetPlan
 from ortgpu_fix.lock.model import LockTarget
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.shells import pasted_commands

@@ -20,6 +20,7 @@ from pip._internal.req.req_file import RequirementsFileParser, get_line_parser
 
 import synthetic
 from ortgpu_fix.errors import Error
+from ortgpu_fix.guests.machines.parse_lock import read_lock
 from ortgpu_fix.index.page import without_credentials
 from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
@@ -27,7 +28,6 @@ from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
 from ortgpu_fix.lock.formats.words import pin_word
 from ortgpu_fix.lock.model import Lock, LockTarget
-from ortgpu_fix.lock.parse import read_lock
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel

@@ -17,7 +17,7 @@ import pytest
 from ortgpu_fix.__main__ import main
 from ortgpu_fix.cli.matrix_files import other_lines
 from ortgpu_fix.errors import Error
-from ortgpu_fix.evidence.reader import ReadingCache
+from ortgpu_fix.guests.update.reader import ReadingCache
 from ortgpu_fix.matrix import additions
 from ortgpu_fix.matrix.additions import (
     Additions,

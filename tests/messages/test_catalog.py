@@ -109,7 +109,6 @@ def test_a_path_is_shown_in_one_line_and_what_a_program_said_as_it_said_it() -> 
     assert "/a b" in texts.error(Error("disk-full", folder="/a\nb")).text
     assert "/a b" in texts.error(Error("python-broken", path="p", target=Path("/a\nb"))).text
     assert "/a b" in texts.error(Error("venv-without-config", path="p", prefix="/a\nb")).text
-    assert texts.label("diff-first", image="/a\nb", first="c", others="d").startswith("/a b:")
     assert texts.label("undone", path="/a\nb") == "/a b is as it was before the last apply"
     told = Texts(table={"verdicts": {"x": {"text": {"en": "{path}: {said}"}}}})
     assert told.verdict("x", (("path", "/a\nb"), ("said", "a\nb"))) == "/a b: a\nb"

@@ -9,7 +9,9 @@ from ortgpu_fix.messages.catalog import Language, load_texts
 from ortgpu_fix.messages.sections import width
 
 TEXTS = {
-    name: (DATA / name).read_text("utf-8") for name in ("texts.toml", "failures.toml", "help.toml")
+    str(path): path.read_text("utf-8")
+    for name in ("texts", "failures", "help")
+    for path in (DATA / f"{name}.toml", *DATA.parent.glob(f"guests/*/{name}.toml"))
 }
 GONE = [
     # stiff, private or untrue

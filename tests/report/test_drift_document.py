@@ -9,11 +9,11 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.lock.drift import drift
-from ortgpu_fix.lock.parse import read_lock
+from ortgpu_fix.guests.machines.drift import drift
+from ortgpu_fix.guests.machines.drift_report import drift_json, drift_sections
+from ortgpu_fix.guests.machines.parse_lock import read_lock
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.report.drift import drift_json, drift_sections
 from ortgpu_fix.resolve.options import PlanOptions
 
 MATRIX = synthetic.matrix()

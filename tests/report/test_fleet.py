@@ -10,18 +10,14 @@ import pytest
 from documents import check
 
 import synthetic
-from ortgpu_fix.fleet.model import (
-    ExcludedMachine,
-    ExclusionReason,
-    FleetMachine,
-    FleetPlan,
-    machine_names,
-)
-from ortgpu_fix.fleet.planner import plan_fleet
+from ortgpu_fix.guests.machines.facts_files import machine_names
+from ortgpu_fix.guests.machines.model import ExcludedMachine, ExclusionReason, FleetPlan
+from ortgpu_fix.guests.machines.plan_report import fleet_json, fleet_sections
+from ortgpu_fix.guests.machines.planner import plan_fleet
+from ortgpu_fix.lock.groups import FleetMachine
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.plan.reasons import reason
-from ortgpu_fix.report.fleet import fleet_json, fleet_sections
 from ortgpu_fix.resolve.options import PlanOptions
 
 MATRIX = synthetic.matrix()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,55 +80,3 @@ def test_it_fits_is_legible_and_asks_for_nothing(
         if row["method"] == "Network.requestWillBeSent"
     ]
     assert set(asked) <= {file.as_uri(), "data:,"}
-
-
-def test_a_table_is_sorted_with_the_keyboard(browser: Browser, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(page("en"), "utf-8")
-    browser.open(file, width=1280, height=800, dark=False)
-    times = """[...document.querySelectorAll("table")].find(t => t.querySelector("[data-sort]"))
-        .querySelectorAll("td:last-child")"""
-    before = browser.evaluate(f"[...{times}].map(c => Number(c.dataset.value))")
-    assert len(before) > 5
-
-    for _ in range(60):
-        browser.press("Tab")
-        if browser.evaluate("document.activeElement.textContent") == "Time (ms)":
-            break
-    assert browser.evaluate("document.activeElement.tagName") == "BUTTON"
-    outline = browser.evaluate("getComputedStyle(document.activeElement).outlineWidth")
-    assert outline == "3px"
-    orders = []
-    for _ in range(2):
-        browser.press("Enter")
-        orders.append(browser.evaluate(f"[...{times}].map(c => Number(c.dataset.value))"))
-
-    assert orders[0] == sorted(before)
-    assert orders[1] == sorted(before, reverse=True)
-    head = "document.activeElement.parentElement.getAttribute('aria-sort')"
-    assert browser.evaluate(head) == "descending"
-
-
-def test_wide_tables_can_be_scrolled_with_the_keyboard(browser: Browser, tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(page("en"), "utf-8")
-    browser.open(file, width=360, height=800, dark=False)
-
-    hidden = browser.evaluate(
-        "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth)"
-        ".map(e => [e.tabIndex, e.getAttribute('role'), !!e.getAttribute('aria-label')])"
-    )
-
-    assert hidden
-    assert all(row == [0, "region", True] for row in hidden), json.dumps(hidden)
-
-
-def test_without_its_script_everything_is_there(browser: Browser, tmp_path: Path) -> None:
-    text = page("en")
-    file = tmp_path / "page.html"
-    file.write_text(text.partition("<script>")[0] + "</body></html>", "utf-8")
-    browser.open(file, width=1280, height=800, dark=False)
-
-    assert browser.evaluate("document.querySelectorAll('button').length") == 0
-    assert browser.evaluate("document.querySelectorAll('td.number').length") > 20
-    assert browser.evaluate("document.querySelectorAll('th[data-sort]').length") > 5

@@ -13,14 +13,14 @@ from documents import KINDS, SCHEMAS, check, kind_of, put
 
 from ortgpu_fix.data_files import example_machine, load_table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.explain.failures import parse_failures
-from ortgpu_fix.explain.here import look
-from ortgpu_fix.explain.matcher import explain_log
-from ortgpu_fix.explain.mending import mending
 from ortgpu_fix.facts.document import from_json, to_json
+from ortgpu_fix.guests.explain.here import look
+from ortgpu_fix.guests.explain.mending import mending
+from ortgpu_fix.guests.explain.report import explanation_json
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.report.explanation import explanation_json
 from ortgpu_fix.report.plan_document import error_json, plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
@@ -68,7 +68,7 @@ def test_explanations_of_logs(path: Path) -> None:
     mends = mending(found, here, plan, lambda _: plan)
 
     printed(explanation_json(found, EN))
-    document = printed(explanation_json(found, EN, here, mends, "ortgpu-fix --apply"))
+    document = printed(explanation_json(found, EN, here, mends, command="ortgpu-fix --apply"))
 
     assert kind_of(document) == "explain"
 

@@ -8,20 +8,8 @@ from typing import Any
 import documents
 import pytest
 
-from ortgpu_fix.explain.explanations import Explanation
-from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.messages.shells import TypedCommand
-from ortgpu_fix.plan.reasons import reason
-from ortgpu_fix.report.sessions import (
-    Advised,
-    ProgramReport,
-    program_json,
-    program_sections,
-    session_line,
-)
-from ortgpu_fix.sessions.advice import Knob
-from ortgpu_fix.sessions.events import (
+from ortgpu_fix.guests.run.advice import Knob
+from ortgpu_fix.guests.run.events import (
     Asked,
     Frame,
     ImportedLibrary,
@@ -33,7 +21,19 @@ from ortgpu_fix.sessions.events import (
     TorchState,
     Unobserved,
 )
-from ortgpu_fix.sessions.verdicts import MadeBy, Maker, SessionGroup
+from ortgpu_fix.guests.run.report import (
+    Advised,
+    ProgramReport,
+    program_json,
+    program_sections,
+    session_line,
+)
+from ortgpu_fix.guests.run.verdicts import MadeBy, Maker, SessionGroup
+from ortgpu_fix.log_lines.explanations import Explanation
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import TypedCommand
+from ortgpu_fix.plan.reasons import reason
 
 EN = load_texts("en")
 CPU, CUDA, TENSORRT = (f"{name}ExecutionProvider" for name in ("CPU", "CUDA", "Tensorrt"))
@@ -60,6 +60,7 @@ AGAIN = replace(
 WHY = Explanation(
     code="cudnn-9-missing",
     severity="error",
+    what="cuDNN 9 is missing",
     line="libcudnn.so.9",
     line_number=1,
     cause="cuDNN 9 is missing.",

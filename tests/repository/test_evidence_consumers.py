@@ -11,7 +11,7 @@ import evidence_samples as samples
 import pytest
 
 from matrix.evidence import consumers
-from ortgpu_fix.evidence.reader import Reader, ReadingCache
+from ortgpu_fix.guests.update.reader import Reader, ReadingCache
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -21,12 +21,12 @@ from same_rows import said
 
 from matrix.evidence import checks
 from ortgpu_fix.binaries import fatbin, gpu_targets
-from ortgpu_fix.evidence.index_source import IndexSource
-from ortgpu_fix.evidence.onnxruntime import tensorrt_library
 from ortgpu_fix.evidence.ranges import open_zip, read_member
-from ortgpu_fix.evidence.reader import Reader, ReadingCache
-from ortgpu_fix.evidence.update import MatrixReader
 from ortgpu_fix.evidence.wheels import PLATFORMS
+from ortgpu_fix.guests.update.index_source import IndexSource
+from ortgpu_fix.guests.update.onnxruntime import tensorrt_library
+from ortgpu_fix.guests.update.reader import Reader, ReadingCache
+from ortgpu_fix.guests.update.update import MatrixReader
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.matrix.additions import additions_json, parse_additions, with_additions

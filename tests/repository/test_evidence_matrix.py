@@ -26,13 +26,13 @@ from matrix.evidence.consumers import DISTRIBUTIONS as CONSUMERS
 from ortgpu_fix.cli.matrix_files import show_age
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
-from ortgpu_fix.evidence import nvidia, plugins
-from ortgpu_fix.evidence.index_source import IndexSource
-from ortgpu_fix.evidence.nvidia import DISTRIBUTIONS
-from ortgpu_fix.evidence.onnxruntime import tensorrt_library
-from ortgpu_fix.evidence.reader import Reader, ReadingCache
-from ortgpu_fix.evidence.update import MatrixReader
 from ortgpu_fix.evidence.wheels import EvidenceError
+from ortgpu_fix.guests.update import nvidia, plugins
+from ortgpu_fix.guests.update.index_source import IndexSource
+from ortgpu_fix.guests.update.nvidia import DISTRIBUTIONS
+from ortgpu_fix.guests.update.onnxruntime import tensorrt_library
+from ortgpu_fix.guests.update.reader import Reader, ReadingCache
+from ortgpu_fix.guests.update.update import MatrixReader
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.download import download_all

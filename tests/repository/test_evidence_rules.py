@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.binaries import gpu_targets
-from ortgpu_fix.evidence import metadata, spread
+from ortgpu_fix.evidence import metadata
+from ortgpu_fix.guests.update import spread
 from ortgpu_fix.utils import toml_writer
 
 if sys.version_info >= (3, 11):

@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 from ortgpu_fix.binaries.native import BinaryError
 from ortgpu_fix.errors import Error
-from ortgpu_fix.evidence import ranges, torch_rows
-from ortgpu_fix.evidence.index_source import IndexSource
-from ortgpu_fix.evidence.reader import Reader, ReadingCache
-from ortgpu_fix.evidence.spread import Room
+from ortgpu_fix.evidence import ranges
 from ortgpu_fix.evidence.wheels import EvidenceError, IndexWheel, wheels_on
+from ortgpu_fix.guests.update import torch_rows
+from ortgpu_fix.guests.update.index_source import IndexSource
+from ortgpu_fix.guests.update.reader import Reader, ReadingCache
+from ortgpu_fix.guests.update.spread import Room
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.page import parse_index_page

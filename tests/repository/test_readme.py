@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.cli import parser as cli
+from ortgpu_fix.cli.guests import NAMES
 from ortgpu_fix.data_files import load_table
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ def test_both_say_the_same() -> None:
 
 
 def test_every_command_is_told() -> None:
-    for command in cli.COMMANDS:
+    for command in NAMES:
         assert all(f"`ortgpu-fix {command}" in text for text in READMES.values())
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.fleet.model import FleetMachine
-from ortgpu_fix.fleet.planner import plan_fleet
+from ortgpu_fix.guests.machines.planner import plan_fleet
+from ortgpu_fix.lock.groups import FleetMachine
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.plan.model import Plan

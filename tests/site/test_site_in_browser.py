@@ -71,19 +71,44 @@ def test_it_answers_as_the_command_line_does(
     began = time.monotonic()
     asking.answer(LOG.read_text("utf-8"))
     first = time.monotonic() - began
-    text, files = asking.complete()
+    flags, files = asking.complete()
     log = tmp_path / "log.txt"
-    log.write_text(text, "utf-8")
-    facts = tmp_path / "facts.json"
-    facts.write_text(files["facts.json"], "utf-8")
+    log.write_text(LOG.read_text("utf-8"), "utf-8")
 
-    assert "Nvidia driver version: 535.104.12\nGPU 0: NVIDIA A100-SXM4-80GB\n" in text
+    assert flags == [
+        *("--platform", "linux-x86_64", "--driver", "535.104.12"),
+        *("--gpu", "NVIDIA A100-SXM4-80GB", "--python", "3.11"),
+    ]
     assert files["explain.json"] == printed(tmp_path, "explain", str(log), "--text-only", "--json")
-    assert files["facts.json"] == printed(tmp_path, "facts", "--from-text", str(log))
-    assert files["plan.json"] == printed(tmp_path, "--facts", str(facts), "--json")
-    assert asking.page.inner_text("#commands pre") == "ortgpu-fix --apply"
+    assert files["plan.json"] == printed(tmp_path, *flags, "--json")
+    assert "facts.json" not in files
+    assert asking.page.inner_text("#commands pre").startswith("ortgpu-fix ")
     assert asking.elsewhere == asking.complaints == []
     assert first < site_browser.SECONDS
+
+
+OUTPUTS = """\
++-----------------------------------------------------------------------------+
+| NVIDIA-SMI 535.104.12    Driver Version: 535.104.12    CUDA Version: 12.2     |
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile   |
+|   0  NVIDIA A100-SXM4-40GB          On  | 00000000:00:04.0 Off |            0 |
++-----------------------------------------------------------------------------+
+"""
+
+
+def test_outputs_are_a_machine_and_the_form_completes_it(
+    browser: Any, base: str, tmp_path: Path
+) -> None:
+    asking = Asking(browser, base)
+    asking.answer(OUTPUTS)
+    flags, files = asking.complete()
+    log, facts = tmp_path / "log.txt", tmp_path / "facts.json"
+    log.write_text(OUTPUTS, "utf-8")
+    facts.write_text(files["facts.json"], "utf-8")
+
+    assert flags == ["--platform", "linux-x86_64", "--python", "3.11"]
+    assert files["facts.json"] == printed(tmp_path, "facts", "--from-text", str(log), *flags)
+    assert files["plan.json"] == printed(tmp_path, "--facts", str(facts), "--json")
 
 
 def test_a_facts_file_is_planned_for(browser: Any, base: str, tmp_path: Path) -> None:

@@ -12,13 +12,11 @@ from ortgpu_fix.data_files import DATA
 
 KINDS = (
     "check",
-    "container_text",
     "diff",
     "error",
     "explain",
     "facts",
     "fleet",
-    "image",
     "plan",
     "run",
     "verify",
@@ -55,8 +53,6 @@ def kind_of(document: dict[str, Any]) -> str | None:
         "explanations": "explain",
         "platform": "facts",
         "groups": "fleet",
-        "without_onnxruntime": "image",
-        "from_image": "container_text",
         "selection": "plan",
         "processes": "run",
         "models": "verify",

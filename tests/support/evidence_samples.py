@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.evidence.index_source import IndexSource
+from ortgpu_fix.guests.update.index_source import IndexSource
 from ortgpu_fix.index import client
 from ortgpu_fix.index.config import IndexConfig
 from support.local_index import Serving

@@ -12,7 +12,6 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import environments
 from drivers import Card
@@ -40,28 +39,20 @@ class Fleet:
                 "ortgpu_fix_python": str(home / "venv"),
                 **self.about.get(home.name, {}),
             }
-        common = {"ansible_connection": "local", **variables}
+        wheels = f"--find-links={self.folder / 'wheels'}"
+        common = {"ansible_connection": "local", "ortgpu_fix_flags": [wheels], **variables}
         path = self.folder / "inventory.json"
         path.write_text(json.dumps({"all": {"vars": common, "hosts": hosts}}))
         return str(path)
 
-    def run(self, *arguments: str, **variables: object) -> tuple[int, str]:
-        """Run the playbook, and return its exit code and what it said."""
-        words = ["ortgpu.fix.fleet", "-i", self.inventory(**variables), *arguments]
+    def run(
+        self, *arguments: str, book: str = "ortgpu.fix.fleet", **variables: object
+    ) -> tuple[int, str]:
+        """Run a playbook, and return its exit code and what it said."""
+        words = [book, "-i", self.inventory(**variables), *arguments]
         with ansible(self.controller, "playbook", *words, folder=self.folder) as process:
             said, _ = process.communicate(timeout=600)
         return process.returncode, said
-
-    def report(self) -> dict[str, Any]:
-        """Return the fleet's report."""
-        found: dict[str, Any] = json.loads(
-            (self.folder / "ortgpu-fleet" / "report.json").read_text()
-        )
-        return found
-
-    def states(self) -> dict[str, str]:
-        """Return the state of each host in the report."""
-        return {name: row["state"] for name, row in self.report()["hosts"].items()}
 
     def venv(self, host: str) -> Path:
         """Return the environment of a host."""

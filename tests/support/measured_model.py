@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ortgpu_fix.verify.advice import Advice
-from ortgpu_fix.verify.bench import Bench, Configuration, Timing
-from ortgpu_fix.verify.measurement import CPU
-from ortgpu_fix.verify.model_report import Copies, ModelReport
+from ortgpu_fix.guests.bench.advice import Advice
+from ortgpu_fix.guests.bench.bench import Bench, Configuration, Timing
+from ortgpu_fix.guests.bench.measurement import CPU
+from ortgpu_fix.guests.bench.model_report import Copies, ModelReport
 
 REPORT = ModelReport(
     file="x.onnx",

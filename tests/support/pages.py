@@ -6,31 +6,40 @@ import json
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ortgpu_fix.facts.redact import redact
+from ortgpu_fix.guests.bench.advice import Advice, advise
+from ortgpu_fix.guests.bench.bench import Bench, Configuration, searches, summarize
+from ortgpu_fix.guests.bench.measurement import parse_measurement
+from ortgpu_fix.guests.bench.model_report import ModelReport
+from ortgpu_fix.guests.bench.model_verdict import judge_model
+from ortgpu_fix.guests.bench.page import render, times_by_row
+from ortgpu_fix.guests.bench.report import bench_sections, model_sections
 from ortgpu_fix.messages.catalog import Language, load_texts
-from ortgpu_fix.messages.sections import Row
-from ortgpu_fix.report.page import Page, render
-from ortgpu_fix.verify.advice import Advice, advise
-from ortgpu_fix.verify.bench import Bench, Configuration, searches, summarize
-from ortgpu_fix.verify.measurement import parse_measurement
-from ortgpu_fix.verify.model_verdict import judge_model
-from ortgpu_fix.verify.verification import LoadedLibrary, Verification
+from ortgpu_fix.messages.sections import Row, Section
+from ortgpu_fix.verify.verification import Verification
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "measure"
 HOSTILE = "</td><script>alert(1)</script><b>&amp;\"'\x1b[31m\u202egnp.exe"
 """A name that a model may have: every character of it has to be shown as a character."""
 
 
+class Made(NamedTuple):
+    """A model that was measured."""
+
+    report: ModelReport
+    bench: Bench
+    advice: Advice
+
+
 def made(
-    language: Language,
     *,
     name: str = "/home/alice/m.onnx",
     gpu: bool = True,
     cut: int | None = None,
-) -> Page:
-    """Return a page of recorded runs; with `gpu`, as if one had taken part.
+) -> Made:
+    """Return what recorded runs say; with `gpu`, as if one had taken part.
 
     `cut`: an interrupt came after so many lines of the times.
     """
@@ -44,23 +53,7 @@ def made(
     report = judge_model(lines, file=name, environment=environment)
     configurations: tuple[Configuration, ...] = searches(report, on_gpu=gpu)
     bench: Bench = summarize([timed], configurations, interrupted=cut is not None)
-    advice: Advice = advise(bench, report)
-    texts = load_texts(language)
-    return Page(
-        report=report,
-        bench=bench,
-        advice=advice,
-        machine=[Row(head=texts.label("driver"), text="535.104.12"), Row(head="Python", text=name)],
-        libraries=[
-            LoadedLibrary(
-                name="libcudnn.so.9", path="/home/alice/.venv/libcudnn.so.9", version="9.1"
-            )
-        ],
-        findings=[(f"finding of {name}", "`remedy`")],
-        versions=[("onnxruntime", "1.31.1")],
-        made="ortgpu-fix, 2026-11-22",
-        redact=partial(redact, home="/home/alice"),
-    )
+    return Made(report, bench, advise(bench, report))
 
 
 def read(name: str) -> str:
@@ -90,46 +83,42 @@ def with_gpu(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Shown(HTMLParser):
-    """What a page shows: the rows of every table, lists and paragraphs, all tags and attributes."""
+    """What a page shows: all tags and attributes, and the text outside of its style."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.tables: dict[str, list[list[tuple[str, str | None]]]] = {}
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.codes: list[str] = []
-        self.verdict: str | None = None
         self.text = ""
-        self._caption = ""
         self._inside: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        self.tags.append((tag, named))
+        self.tags.append((tag, dict(attrs)))
         if tag not in {"meta", "link", "br"}:
             self._inside.append(tag)
-        if tag == "caption":
-            self._caption = ""
-        elif tag == "tr" and "tbody" in self._inside:
-            self.tables.setdefault(self._caption, []).append([])
-        elif tag == "td":
-            self.tables[self._caption][-1].append(("", named.get("data-value")))
-        self.codes += [named["data-advice"] or ""] if "data-advice" in named else []
-        self.verdict = named.get("data-verdict", self.verdict)
 
     def handle_endtag(self, tag: str) -> None:
         assert self._inside.pop() == tag, tag
 
     def handle_data(self, data: str) -> None:
-        if "caption" in self._inside:
-            self._caption += data
-        elif "td" in self._inside:
-            text, value = self.tables[self._caption][-1][-1]
-            self.tables[self._caption][-1][-1] = (text + data, value)
-        if not {"style", "script"} & set(self._inside):
-            self.text += data
+        self.text += data if "style" not in self._inside else ""
 
 
-def page(language: Language, **more: Any) -> str:
+def page(language: Language, *, name: str = "/home/alice/m.onnx", **more: Any) -> str:
     """Return the HTML of a page."""
-    return render(made(language, **more), load_texts(language))
+    report, bench, advice = made(name=name, **more)
+    texts = load_texts(language)
+    machine = [Row(head=texts.label("driver"), text="535.104.12"), Row(head="Python", text=name)]
+    sections = [
+        *model_sections(report, texts),
+        *bench_sections(bench, advice, texts),
+        Section(heading=texts.label("machine"), rows=tuple(machine)),
+    ]
+    return render(
+        sections,
+        times_by_row(report, bench, texts),
+        texts,
+        title=texts.label("page-title", model=report.file),
+        made="ortgpu-fix, 2026-11-22",
+        redact=partial(redact, home="/home/alice"),
+    )

@@ -10,9 +10,9 @@ from packaging.version import Version
 
 from matrix.evidence.checks import Data
 from ortgpu_fix.binaries import gpu_targets, library_names
-from ortgpu_fix.evidence import nvidia
-from ortgpu_fix.evidence.onnxruntime import PROVIDER
-from ortgpu_fix.evidence.reader import Reader
+from ortgpu_fix.binaries.library_names import PROVIDER
+from ortgpu_fix.guests.update import nvidia
+from ortgpu_fix.guests.update.reader import Reader
 
 COMPONENTS = 3
 Row = dict[str, Any]

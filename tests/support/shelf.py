@@ -9,10 +9,10 @@ from pathlib import Path
 import synthetic
 from ortgpu_fix.engine.choose import choose_resolver
 from ortgpu_fix.facts.model import Facts
-from ortgpu_fix.fleet.model import FleetMachine, Group, TargetPlan
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.lock.builder import LockBuilder
+from ortgpu_fix.lock.groups import FleetMachine, Group, TargetPlan
 from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.utils.process import run

@@ -10,9 +10,9 @@ import pytest
 from documents import SCHEMAS, check, put
 from pages import made
 
+from ortgpu_fix.guests.bench.measurement import Failed
+from ortgpu_fix.guests.bench.model_report import Copies, Fallback, without_run
 from ortgpu_fix.plan.reasons import Reason, reason
-from ortgpu_fix.verify.measurement import Failed
-from ortgpu_fix.verify.model_report import Copies, Fallback, without_run
 from ortgpu_fix.verify.verification import (
     CheckedTorch,
     LoadedLibrary,
@@ -34,9 +34,7 @@ LIBRARY = LoadedLibrary(name="libcudnn.so.9", path="/x/libcudnn.so.9", version="
 
 def model_document(*, gpu: bool, cut: int | None = None) -> dict[str, Any]:
     """What the command makes of a recorded run."""
-    page = made("en", gpu=gpu, cut=cut)
-    assert page.bench
-    assert page.advice
+    page = made(gpu=gpu, cut=cut)
     document: dict[str, Any] = Verification(verdict="no-gpu").to_json()
     document |= {"verdict": page.report.verdict, "model": page.report.to_json()}
     document |= {"bench": page.bench.to_json(), "advice": page.advice.to_json()}
@@ -109,7 +107,7 @@ def test_every_key_is_in_the_document() -> None:
 
 
 def test_what_may_be_unknown_is_null() -> None:
-    report = made("en").report
+    report = made().report
     copies = Copies(to_device=1)
     fallback = Fallback(name="n", op="Loop", why="unknown", ms=0.1)
     failed = Failed(key="cuda-graph", shape=None, error="x")

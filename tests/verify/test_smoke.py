@@ -19,7 +19,7 @@ from typing import Any
 import drivers
 import pytest
 
-from ortgpu_fix.cli.flags import FLAGS
+from ortgpu_fix.cli.guests import FLAGS
 from ortgpu_fix.verify.children import libraries, plugin
 from ortgpu_fix.verify.runner import MODELS
 from ortgpu_fix.verify.verdict import judge

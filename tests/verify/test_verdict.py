@@ -35,8 +35,8 @@ from told import values_of
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver
+from ortgpu_fix.guests.run.verdicts import SessionVerdict
 from ortgpu_fix.plan.reasons import Values
-from ortgpu_fix.sessions.verdicts import SessionVerdict
 from ortgpu_fix.verify.verdict import EXPLAINED
 from ortgpu_fix.verify.verification import (
     UP_TO_THE_DRIVER,

@@ -28,10 +28,10 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.journal import Mark
 from ortgpu_fix.apply.journaled_change import append, move
 from ortgpu_fix.apply.state_folder import Site, remove_tree
-from ortgpu_fix.cli.lock_text import read_lock_text
 from ortgpu_fix.engine import guard
 from ortgpu_fix.engine.guard import guarded_command, wait_for_engine
 from ortgpu_fix.errors import Error
+from ortgpu_fix.guests.machines.lock_text import read_lock_text
 from ortgpu_fix.messages.shells import pasted_commands
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run

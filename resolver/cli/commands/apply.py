@@ -42,7 +42,7 @@ from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, index_config_of
-from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand
+from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand, with_runs_on
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -55,6 +55,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    plan = with_runs_on(plan, inputs, arguments)
     sections = plan_sections(
         plan,
         inputs.facts,

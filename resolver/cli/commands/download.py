@@ -5,28 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...errors import Error
 from ...index.download import download_all
 from ...messages.catalog import Language, load_texts
 from ...messages.sections import size as size_of
 from .. import console
-from ..flags import CommandLine
-from ..lock_inputs import lock_builder, planned_groups, write_companions
+from ..flags import CommandLine, alone
+from ..lock_inputs import PlannedGroups, lock_builder, plan_group, write_companions
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Fetch everything the plan installs, for this machine or others, into a folder.
 
-    Raises Error `usage` without `-d`, `file-unwritable`, and those of `planned_groups`,
-    `LockBuilder.files` and `download_all`.
+    Raises as `plan_group` and `download_groups`.
     """
-    if arguments.directory is None or "://" in arguments.directory:
-        raise Error("usage", problem=Error("flag-alone", flag="download", partner="-d DIR"))
-    planned = planned_groups(arguments, environ, language)
+    _directory(arguments)  # a mistake is told before anything takes time
+    planned = plan_group(arguments, environ, language)
     if isinstance(planned, int):
         return planned
+    return download_groups(planned, arguments, environ, language)
+
+
+def _directory(arguments: CommandLine) -> Path:
+    """Return where the wheels go. Raises Error `usage` without `-d`."""
+    if arguments.directory is None or "://" in arguments.directory:
+        raise alone("download", "-d DIR")
+    return Path(arguments.directory)
+
+
+def download_groups(
+    planned: PlannedGroups, arguments: CommandLine, environ: Mapping[str, str], language: Language
+) -> int:
+    """Fetch the wheels of all groups.
+
+    Raises Error `usage` without `-d`, `file-unwritable`, and those of `LockBuilder.files` and
+    `download_all`.
+    """
+    into = _directory(arguments)
     groups, options, matrix = planned
-    into = Path(arguments.directory)
     maker = lock_builder(arguments, environ, options, matrix, None)
     wanted = [one for group in groups for one in maker.files(group)]
     urls = {one.wheel.file: one.url for one in wanted if one.url}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
+from ...errors import Error
 from ...facts.document import WRITTEN_BY, to_json
-from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
 from ...utils.foreign_text import clean
 from .. import console
@@ -18,13 +19,14 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """Write what was seen of this machine and environment.
 
     With `--facts FILE` or `--driver` and `--gpu` the machine is that one, with `--from-text FILE`
-    the one that the text tells of. Raises those of `gather_inputs`, and Error `log-unreadable`.
+    the one whose outputs the text holds. Raises those of `gather_inputs`, and Error
+    `log-unreadable`, `outputs-none` or `outputs-differ`.
     """
     if arguments.from_text is not None:
-        found = _facts_of_text(arguments, language)
+        found = _document_of_text(arguments, language)
     else:
-        found = gather_inputs(arguments, environ).facts
-    document = clean(to_json(found) | {"written_by": WRITTEN_BY})
+        found = to_json(gather_inputs(arguments, environ).facts)
+    document = clean(found | {"written_by": WRITTEN_BY})
     if arguments.output is None:
         console.print_json(document)
     else:
@@ -33,18 +35,46 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     return 0
 
 
-def _facts_of_text(arguments: CommandLine, language: Language) -> Facts:
-    """Return the machine that a text tells of, and say what it tells and what is assumed."""
-    from ...pasted.reader import MachineReader
-    from ...report.told import told_sections, unknown_names
-    from ..text_files import machine_of, read_texts
+def _document_of_text(arguments: CommandLine, language: Language) -> dict[str, Any]:
+    """Return the document of what a text's outputs say, completed by the flags; name the rest."""
+    from ...data_files import load_table
+    from ...facts.outputs import NEEDED, read_outputs
+    from ..text_files import read_text
 
-    reader = MachineReader()
-    read_texts([str(arguments.from_text)], reader)
-    machine, texts = machine_of(reader), load_texts(language)
-    for section in told_sections(machine, texts):
-        for row in section.rows:
-            console.print_notice(row.text)
-    if machine.unknown:
-        console.print_notice(texts.label("told-assumed", facts=unknown_names(machine, texts)))
-    return machine.facts
+    file = str(arguments.from_text)
+    outputs = read_outputs(read_text(file), load_table("gpus"))
+    texts = load_texts(language)
+    comma = texts.label("list-comma")
+    if outputs.several:
+        names = comma.join(texts.label(f"fact-{fact}") for fact in outputs.several)
+        raise Error("outputs-differ", file=file, facts=names)
+    if not outputs.shown:
+        raise Error("outputs-none", file=file)
+    document = outputs.document()
+    _complete(document, arguments)
+    unknown = [
+        fact
+        for fact, (part, key, _) in NEEDED.items()
+        if (document[part][key] if key else document[part]) is None
+    ]
+    if unknown:
+        names = comma.join(texts.label(f"fact-{fact}") for fact in unknown)
+        flags = " ".join(dict.fromkeys(NEEDED[fact][2] for fact in unknown))
+        console.print_notice(texts.label("outputs-unknown", facts=names, flags=flags))
+    return document
+
+
+def _complete(document: dict[str, Any], arguments: CommandLine) -> None:
+    """Fill in what the flags say and the outputs do not."""
+    from ..described import PLATFORMS, read_machine
+
+    document["driver"]["version"] = document["driver"]["version"] or arguments.driver
+    if arguments.gpu is not None and document["gpus"] is None:
+        cards = read_machine(arguments.driver or "0", arguments.gpu).gpus
+        document["gpus"] = [gpu._asdict() for gpu in cards]
+    if arguments.platform is not None:
+        system = PLATFORMS[arguments.platform]
+        for key in ("system", "machine"):
+            document["platform"][key] = document["platform"][key] or getattr(system, key)
+    if arguments.python is not None:
+        document["python"]["version"] = document["python"]["version"] or arguments.python

@@ -7,18 +7,18 @@ from pathlib import Path
 
 from ...data_files import read_data_file
 from ...errors import Error
-from ...fleet.model import Group, group_names
 from ...lock.formats.dockerfile import dockerfile
 from ...lock.formats.pylock import pylock
 from ...lock.formats.requirements_txt import requirements
 from ...lock.formats.uv import uv_lines
+from ...lock.groups import Group, group_names
 from ...lock.model import Lock
 from ...messages.catalog import Language, load_texts
 from ...utils.files import check_place, write
 from ...utils.foreign_text import clean_text
 from .. import console
 from ..flags import CommandLine
-from ..lock_inputs import lock_builder, planned_groups, write_companions
+from ..lock_inputs import PlannedGroups, lock_builder, plan_group, write_companions
 
 FORMATS: Mapping[str, Callable[[Lock], str]] = {
     "requirements": requirements,
@@ -29,14 +29,24 @@ FORMATS: Mapping[str, Callable[[Lock], str]] = {
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
-    """Write the plan as a lock for a team: one file for each group.
+    """Write the plan as a lock for a team.
 
-    Raises Error `lock-needs-output` where several groups have no `-o`, `file-unwritable`, and
-    those of `planned_groups`, of `LockBuilder.lock` and of the format.
+    Raises as `plan_group` and `lock_groups`.
     """
-    planned = planned_groups(arguments, environ, language)
+    planned = plan_group(arguments, environ, language)
     if isinstance(planned, int):
         return planned
+    return lock_groups(planned, arguments, environ, language)
+
+
+def lock_groups(
+    planned: PlannedGroups, arguments: CommandLine, environ: Mapping[str, str], language: Language
+) -> int:
+    """Write a lock for each group.
+
+    Raises Error `lock-needs-output` where several groups have no `-o`, `file-unwritable`, and
+    those of `LockBuilder.lock` and of the format.
+    """
     groups, options, matrix = planned
     if len(groups) > 1 and arguments.output is None:
         raise Error("lock-needs-output", count=len(groups))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 
+from ...data_files import load_table
 from ...facts.markers import marker_environment
 from ...facts.target import STATE_FOLDER, Target
 from ...messages.catalog import Language
@@ -43,9 +44,21 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     if plan.verdict == "impossible" or (arguments.verbose and not arguments.json):
         ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
         plan = plan._replace(ways=ways)
+    plan = with_runs_on(plan, inputs, arguments)
     print_plan(plan, inputs, arguments, environ, language)
     show_age(environ)
     return plan_exit_code(plan)
+
+
+def with_runs_on(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> Plan:
+    """Return `plan` with the drivers and GPUs that its set can serve, where that is of interest."""
+    if not (arguments.json or arguments.verbose or arguments.driver):
+        return plan
+    from ...facts.gpu_names import known_capabilities
+    from ...resolve.serving import set_runs_on
+
+    known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)
+    return plan._replace(runs_on=set_runs_on(plan, inputs.facts, inputs.matrix, known))
 
 
 def plan_exit_code(plan: Plan) -> int:

@@ -1,61 +1,63 @@
-"""`verify`: real inference in the environment, with small models or the user's own.
-
-Shell, and thin. Raises the Errors of what it calls, `shape-syntax` and `shape-counts`, and, before
-anything is measured, `file-unwritable`.
-"""
+"""`verify`: real inference in the environment, with small models."""
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from ...data_files import DATA
-from ...errors import Error, cause
 from ...facts.model import Facts
-from ...facts.redact import redact as redact_text
 from ...facts.target import Target
-from ...matrix.load import add_torch, load_matrix
 from ...messages.catalog import Language, load_texts
 from ...plan.reasons import finding
 from ...probe.interpreter import require_environment
 from ...report.verification import verification_sections
-from ...utils.files import check_place
 from ...utils.process import run as run_process
-from ...verify.model_report import with_environment, without_run
-from ...verify.model_runner import Measured, MeasuringPlace, run_model
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
-from ..command_line import texts_for, typed_command
-from ..flags import PROVIDERS, CommandLine
-from ..machine import probe_machine, with_unknown_releases
-from ..options import plan_options_of
+from ..command_line import typed_command
+from ..flags import CommandLine
+from ..machine import probe_machine
 
-OWN_MODEL = DATA / "bench.onnx"
-"""What is measured where no model is given: a small convolutional network for any image."""
-INTERRUPTED = 130
-UNUSABLE = frozenset({"import-failed", "gutted", "numpy-too-new", "runtime-too-old"})
-"""Notes of an environment whose onnxruntime cannot run any model."""
+
+class VerifiedEnvironment(NamedTuple):
+    """An environment, its machine, and what real inference in it proved."""
+
+    facts: Facts
+    target: Target
+    verification: Verification
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where.
 
-    Raises as `require_environment`.
+    Raises as `verify_environment`.
     """
-    wanted = arguments.argument or arguments.bench
-    if wanted and arguments.provider != PROVIDERS[0]:
-        clash = f"--provider {arguments.provider}, MODEL.onnx, --bench"
-        raise Error("flags-clash", flags=clash)
-    read_shapes(arguments.shape)  # a mistake is told before anything takes time
-    if arguments.argument and not Path(arguments.argument).is_file():
-        raise Error("model-unreadable", file=arguments.argument, problem=cause("file-absent"))
-    if arguments.report is not None:
-        check_place(Path(arguments.report))
+    _, _, verification = verify_environment(arguments, environ, language)
+    if arguments.json:
+        console.print_json(verification.to_json())
+    else:
+        command = typed_command(arguments)
+        console.print_sections(
+            verification_sections(verification, load_texts(language), command=command)
+        )
+    return verification_exit_code(verification)
+
+
+def verify_environment(
+    arguments: CommandLine,
+    environ: Mapping[str, str],
+    language: Language,
+    *,
+    with_torch: bool = True,
+) -> VerifiedEnvironment:
+    """Run the small models in the environment; `with_torch`: beside an installed torch, too.
+
+    Raises as `require_environment`, `probe_machine` and `verify`.
+    """
     require_environment(arguments.python, environ, Path.cwd())
     found, target = probe_machine(arguments, environ)
     if found.python.change == "unfinished":
@@ -71,149 +73,9 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             environ=environ,
             ignore_gpus=arguments.ignore_gpu,
             provider=arguments.provider,
-            with_torch=not wanted,
+            with_torch=with_torch,
             pythonpath=environ.get("PYTHONPATH"),
         )
     where = f"environment: {target.executable}"
     verification = replace(verification, evidence=(where, *verification.evidence))
-    if wanted:
-        about = (found, target, verification)
-        return _verify_model(arguments, environ, language, about)
-    if arguments.json:
-        console.print_json(verification.to_json())
-    else:
-        command = typed_command(arguments)
-        console.print_sections(
-            verification_sections(verification, load_texts(language), command=command)
-        )
-    return verification_exit_code(verification)
-
-
-def _verify_model(
-    arguments: CommandLine,
-    environ: Mapping[str, str],
-    language: Language,
-    about: tuple[Facts, Target, Verification],
-) -> int:
-    """Run the user's model, print what came of it, and write the page; that last: it may fail."""
-    from ...report.measurement import bench_sections, model_sections
-
-    _, target, verification = about
-    redact = partial(redact_text, home=environ.get("HOME") or environ.get("USERPROFILE"))
-    texts = load_texts(language)
-    with console.progress(texts, quiet=arguments.json) as progress:
-        place = MeasuringPlace(
-            target=Path(target.executable),
-            model=Path(arguments.argument or OWN_MODEL).resolve(),
-            shown=redact(str(arguments.argument or OWN_MODEL.name)),
-            shapes=read_shapes(arguments.shape),
-            ignored=arguments.ignore_gpu,
-            environ=environ,
-            runner=run_process,
-            progress=progress,
-        )
-        usable = not UNUSABLE & {note.code for note in verification.notes}
-        measured = (
-            run_model(place, verification, bench=arguments.bench)
-            if usable
-            else Measured(without_run(verification, place.shown))
-        )
-    report, bench, advice = measured.report, measured.bench, measured.advice
-    if arguments.json:
-        document = {**verification.to_json(), "verdict": report.verdict, "model": report.to_json()}
-        if bench is not None and advice is not None:
-            document |= {"bench": bench.to_json(), "advice": advice.to_json()}
-        console.print_json(_redacted(document, redact))
-    else:
-        command = typed_command(arguments)
-        sections = model_sections(report, texts, command) if usable else ()
-        if bench is not None and advice is not None:
-            sections += bench_sections(bench, advice, texts)
-        if verification.verdict != "works":
-            first, *others = verification_sections(verification, texts, command=command)
-            sections = (first, *sections, *others)
-        console.print_sections(sections)
-    if arguments.report is not None:
-        try:
-            _write_page(arguments.report, arguments, about, measured, redact, language)
-        except Error as error:
-            failed = texts.error(error)
-            console.print_error(failed, texts, as_json=False)
-            return failed.exit_code
-    if measured.interrupted:
-        return INTERRUPTED
-    return 0 if report.verdict == "works" else 6
-
-
-def _write_page(  # noqa: PLR0917
-    file: str,
-    arguments: CommandLine,
-    about: tuple[Facts, Target, Verification],
-    measured: Measured,
-    redact: Callable[[str], str],
-    language: Language,
-) -> None:
-    """Write the page that `--report` asks for. Raises Error `file-unwritable`."""
-    from ...report.page import Page, render
-    from ...report.plan import machine_section
-    from ...resolve.resolver import resolve
-
-    found, target, verification = about
-    texts = texts_for(arguments, language)
-    matrix = add_torch(load_matrix(torch=False))
-    found = with_unknown_releases(found, target, matrix)
-    plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
-    page = Page(
-        report=with_environment(measured.report, verification),
-        bench=measured.bench,
-        advice=measured.advice,
-        machine=machine_section(found, texts).rows,
-        libraries=measured.report.libraries or verification.libraries,
-        findings=[(texts.summary(row), texts.remedy(row)) for row in plan.findings],
-        versions=_versions(found, measured.report.onnxruntime),
-        made=console.made_today(texts),
-        redact=redact,
-        command=typed_command(arguments),
-    )
-    console.write_file(file, render(page, texts), texts)
-
-
-def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:
-    """Return the versions of what computes here."""
-    named = re.compile(r"onnxruntime|nvidia-|numpy$|torch$|cuda")
-    rows = [(row.name, row.version) for row in found.packages if named.match(row.name)]
-    if release and not any(version == release for _, version in rows):
-        rows.insert(0, ("onnxruntime", release))
-    return [("Python", found.python.version), *rows]
-
-
-def read_shapes(given: Sequence[str]) -> list[dict[str, list[int]]]:
-    """Return the shapes of each run: `x=1x3x8x8` twice are two, one of another input is in both.
-
-    Raises Error `shape-syntax` or `shape-counts`.
-    """
-    by_name: dict[str, list[list[int]]] = {}
-    for text in given:
-        name, equals, sizes = text.rpartition("=")
-        if not equals or not name or not re.fullmatch(r"([0-9]{1,9}(x[0-9]{1,9})*)?", sizes):
-            raise Error("shape-syntax", text=text)
-        by_name.setdefault(name, []).append([int(size) for size in sizes.split("x") if size])
-    count = max((len(each) for each in by_name.values()), default=0)
-    if any(len(each) not in {1, count} for each in by_name.values()):
-        counts = ", ".join(f"{name}: {len(each)}" for name, each in by_name.items())
-        raise Error("shape-counts", counts=counts)
-    return [
-        {name: each[min(number, len(each) - 1)] for name, each in by_name.items()}
-        for number in range(count)
-    ]
-
-
-def _redacted(document: object, redact: Callable[[str], str]) -> object:
-    """Return a JSON document in which no text shows a home."""
-    if isinstance(document, str):
-        return redact(document)
-    if isinstance(document, dict):
-        return {key: _redacted(value, redact) for key, value in document.items()}
-    if isinstance(document, list):
-        return [_redacted(value, redact) for value in document]
-    return document
+    return VerifiedEnvironment(found, target, verification)

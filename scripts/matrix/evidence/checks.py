@@ -9,14 +9,14 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from ortgpu_fix.binaries.library_names import DRIVER
-from ortgpu_fix.evidence.nvidia import JUDGED, component
+from ortgpu_fix.guests.update.nvidia import JUDGED, component
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from packaging.specifiers import SpecifierSet
 
-    from ortgpu_fix.evidence.reader import Reader
+    from ortgpu_fix.guests.update.reader import Reader
 
 _version = cache(Version)
 Data = dict[str, Any]

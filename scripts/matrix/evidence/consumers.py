@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.version import Version
 
 from ortgpu_fix.binaries import library_names
-from ortgpu_fix.evidence.spread import by_bisection, each
 from ortgpu_fix.evidence.wheels import PLATFORMS
+from ortgpu_fix.guests.update.spread import by_bisection, each
 from ortgpu_fix.utils.toml_writer import Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ortgpu_fix.evidence.reader import Reader
     from ortgpu_fix.evidence.wheels import IndexWheel
+    from ortgpu_fix.guests.update.reader import Reader
 
 DISTRIBUTIONS: Mapping[str, str] = {
     "bitsandbytes": "0.43",

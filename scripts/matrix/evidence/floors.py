@@ -10,19 +10,19 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from ortgpu_fix.evidence import nvidia
-from ortgpu_fix.evidence.onnxruntime import PROVIDER
-from ortgpu_fix.evidence.spread import by_bisection, each
+from ortgpu_fix.binaries.library_names import PROVIDER
 from ortgpu_fix.evidence.wheels import EvidenceError
+from ortgpu_fix.guests.update import nvidia
+from ortgpu_fix.guests.update.spread import by_bisection, each
 from ortgpu_fix.utils.toml_writer import Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ortgpu_fix.evidence.nvidia import ReadRelease
-    from ortgpu_fix.evidence.onnxruntime import ReadBuild
-    from ortgpu_fix.evidence.reader import Reader
     from ortgpu_fix.evidence.wheels import IndexWheel
+    from ortgpu_fix.guests.update.nvidia import ReadRelease
+    from ortgpu_fix.guests.update.onnxruntime import ReadBuild
+    from ortgpu_fix.guests.update.reader import Reader
 
 PLATFORMS = ("linux_x86_64",)
 """Those that were read; on others `--prefer small` takes the usual wheels."""

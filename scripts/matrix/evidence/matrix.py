@@ -9,9 +9,9 @@ import sys
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ortgpu_fix.evidence import nvidia, onnxruntime, onnxruntime_rows, plugins, torch_rows
-from ortgpu_fix.evidence.catalogue import Catalogue, wanted
-from ortgpu_fix.evidence.spread import each
+from ortgpu_fix.guests.update import nvidia, onnxruntime, onnxruntime_rows, plugins, torch_rows
+from ortgpu_fix.guests.update.catalogue import Catalogue, wanted
+from ortgpu_fix.guests.update.spread import each
 from ortgpu_fix.utils.toml_writer import Rows, document, table
 
 from . import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ortgpu_fix.evidence.reader import Reader
+    from ortgpu_fix.guests.update.reader import Reader
 
 FILES = (
     *("nvidia", "toolkits", "numpy", "msvc", "onnxruntime"),

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from ortgpu_fix.evidence.spread import each
 from ortgpu_fix.evidence.wheels import PLATFORMS
+from ortgpu_fix.guests.update.spread import each
 from ortgpu_fix.utils.toml_writer import table
 
 if TYPE_CHECKING:
-    from ortgpu_fix.evidence.reader import Reader
     from ortgpu_fix.evidence.wheels import IndexWheel
+    from ortgpu_fix.guests.update.reader import Reader
 
 PYTHONS = ("cp37m", "cp38", "cp39", "cp310", "cp311", "cp312")
 _SECOND = Version("2.0.dev0")

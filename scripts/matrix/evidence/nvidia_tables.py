@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ortgpu_fix.evidence import nvidia
-from ortgpu_fix.evidence.spread import by_bisection, each
 from ortgpu_fix.evidence.wheels import PLATFORMS
+from ortgpu_fix.guests.update import nvidia
+from ortgpu_fix.guests.update.spread import by_bisection, each
 from ortgpu_fix.utils.toml_writer import Rows, Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ortgpu_fix.evidence.nvidia import ReadRelease
-    from ortgpu_fix.evidence.reader import Reader
+    from ortgpu_fix.guests.update.nvidia import ReadRelease
+    from ortgpu_fix.guests.update.reader import Reader
 
 
 def tables(reader: Reader, known: dict[str, list[ReadRelease]], threads: int) -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ortgpu_fix.binaries.library_names import is_cuda_library
-from ortgpu_fix.evidence.catalogue import taken
+from ortgpu_fix.guests.update.catalogue import taken
 from ortgpu_fix.utils.toml_writer import Value, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ortgpu_fix.evidence.catalogue import Catalogue
-    from ortgpu_fix.evidence.onnxruntime import ReadBuild
+    from ortgpu_fix.guests.update.catalogue import Catalogue
+    from ortgpu_fix.guests.update.onnxruntime import ReadBuild
 
 
 def tables(builds: Sequence[ReadBuild], catalogue: Catalogue) -> list[str]:

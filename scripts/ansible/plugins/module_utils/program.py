@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -16,7 +17,6 @@ OLDEST = (3, 10)
 """The oldest Python that the program runs on."""
 NEWER = ("python3.14", "python3.13", "python3.12", "python3.11", "python3.10")
 """Where to look for one if Ansible's own on this host is older."""
-HEALTHY, FIXABLE, IMPOSSIBLE = 0, 1, 3
 COMMON = {
     "python": {"type": "path", "required": True},
     "facts": {"type": "dict"},
@@ -77,14 +77,27 @@ class Program:
             )
         lib = os.path.join(making, "lib")
         [version] = os.listdir(lib)
+        site = os.path.join(lib, version, "site-packages")
         try:
             with zipfile.ZipFile(bundle) as zipped:
-                zipped.extractall(os.path.join(lib, version, "site-packages"))
+                zipped.extractall(site)
         except OSError as error:
             raise ProgramError(
                 f"ortgpu-fix cannot be unpacked into {making}: {error.strerror or error}"
             ) from error
+        self._keep_if_it_runs(os.path.join(site, "bin", "uv"))
         os.rename(making, self.folder)
+
+    def _keep_if_it_runs(self, uv):
+        """Remove the controller's uv where this host has another processor: it may have its own."""
+        if os.path.exists(uv):
+            os.chmod(uv, 0o700)
+            try:
+                works = subprocess.run([uv, "--version"], capture_output=True, check=False)
+            except OSError:
+                works = None
+            if works is None or works.returncode != 0:
+                os.remove(uv)
 
     def _find_python(self):
         """Return Ansible's own Python on this host, or a newer one that works; raise where none."""
@@ -105,15 +118,22 @@ class Program:
             file.write(text)
         return path
 
+    def text(self, *arguments):
+        """Return what a command of the program says to people."""
+        return self._run(*arguments)[1]
+
+    def _run(self, *arguments, **environ):
+        where = ["--python", self.module.params["python"]]
+        argv = [self.python, "-I", "-m", "ortgpu_fix", *arguments, *where]
+        return self.module.run_command(argv, environ_update=environ)
+
     def run(self, *arguments, **environ):
         """Run a command of the program and return its Answer.
 
         `environ` is set besides. Raises ProgramError with the program's own sentence where it says
         that it failed, and with another where it said nothing.
         """
-        environment = ["--json", "--python", self.module.params["python"]]
-        argv = [self.python, "-I", "-m", "ortgpu_fix", *arguments, *environment]
-        code, stdout, stderr = self.module.run_command(argv, environ_update=environ)
+        code, stdout, stderr = self._run(*arguments, "--json", **environ)
         if code < 0:
             raise ProgramError(
                 f"ortgpu-fix was ended by signal {-code}; the next run puts back what it left",
@@ -136,6 +156,12 @@ class Program:
 
 def _sentence(text):
     return text if text.endswith((".", "!", "?", ":")) else text + "."
+
+
+def check_flags(flags):
+    """Raise ProgramError for an address of an index: every user of a host can read its processes."""
+    if any(flag.partition("=")[0].endswith("index-url") for flag in flags):
+        raise ProgramError("an index goes into index_url, torch_index_url or tensorrt_index_url")
 
 
 def fail(module, error, **values):

@@ -3,8 +3,9 @@
 
 """The program as it travels to a host: one zip archive of what is installed beside Ansible.
 
-Everything in it is Python without compiled parts, so that one archive serves every host. What a
-distribution needs is followed by its own metadata, for every Python that a host may have.
+Everything in it is Python without compiled parts, so that one archive serves every host; but for uv,
+which a host with another processor leaves away. What a distribution needs is followed by its own
+metadata, for every Python that a host may have.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from importlib import metadata
 from pathlib import Path
 
 PROGRAM = "ortgpu-fix"
-OLD_PYTHONS = frozenset({"tomli"})
-"""What only Pythons older than the controller's need; taken along where it is installed."""
 _COMPILED = (".so", ".pyd", ".dll", ".dylib")
 
 
@@ -47,26 +46,29 @@ def bundle_in(folder: Path) -> Path:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    """Yield every file of the program and of what it requires, with its place in the archive."""
+    """Yield every file of the program and of what it requires, with its place in the archive.
+
+    What a marker asks for, such as an older Python, is taken along where it is installed here.
+    """
     seen: set[str] = set()
-    waiting = [PROGRAM, *sorted(OLD_PYTHONS)]
+    waiting = [(PROGRAM, "")]
     while waiting:
-        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        name, marker = waiting.pop()
+        name = re.sub(r"[-_.]+", "-", name).lower()
         if name in seen:
             continue
         seen.add(name)
         # What `setup.py` leaves in a source folder is no installation: it has no RECORD.
         installed = (row for row in metadata.distributions(name=name) if row.read_text("RECORD"))
         found = next(installed, None)
-        if found is None:
-            if name in OLD_PYTHONS:
-                continue
+        if found is not None:
+            yield from _files_of(name, found)
+            waiting.extend(_required(found))
+        elif not marker:
             raise BundleError(
                 f"{name} is not installed beside Ansible on the controller; "
                 "install it there from a clone of its repository: pip install ."
             )
-        yield from _files_of(name, found)
-        waiting.extend(_required(found))
 
 
 def _files_of(name: str, found: metadata.Distribution) -> Iterator[tuple[str, Path]]:
@@ -76,27 +78,20 @@ def _files_of(name: str, found: metadata.Distribution) -> Iterator[tuple[str, Pa
             f"{name} is installed on the controller without its files (an editable installation?); "
             "install its wheel"
         )
-    for file in files:
+    inside = [(file.as_posix(), file) for file in files]
+    if name == "uv":  # finds its program beside the package, too
+        inside += [("bin/uv", file) for file in found.files or () if file.name == "uv"]
+    for place, file in inside:
         if not file.name.endswith((*_COMPILED, ".pyc")):
             path = Path(str(found.locate_file(file)))
             if path.is_file():
-                yield file.as_posix(), path
+                yield place, path
 
 
-def _required(found: metadata.Distribution) -> Iterator[str]:
-    """Yield the names of what `found` requires without any extra."""
+def _required(found: metadata.Distribution) -> Iterator[tuple[str, str]]:
+    """Yield the names of what `found` requires without any extra, with their markers."""
     for line in found.requires or ():
         marker = line.partition(";")[2]
-        if "extra" in marker:
-            continue
         name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line.strip())
-        if name and (not marker or name.group().lower() in OLD_PYTHONS or _holds(line)):
-            yield name.group()
-
-
-def _holds(line: str) -> bool:
-    """Tell whether the marker of a requirement is true on the controller."""
-    from packaging.requirements import Requirement  # noqa: PLC0415 - required by the program
-
-    marker = Requirement(line).marker
-    return marker is None or marker.evaluate()
+        if name and "extra" not in marker:
+            yield name.group(), marker

@@ -1,0 +1,248 @@
+"""Read an error log, name the causes, look whether they are so here, and name what mends it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from ...cli import console
+from ...cli.command_line import SYSTEM, applying, command_line, texts_for
+from ...cli.flags import CommandLine, given
+from ...cli.guests import FLAGS
+from ...cli.inputs import gather_inputs
+from ...cli.options import plan_options_of
+from ...cli.parser import parse
+from ...cli.streams import shows_chinese
+from ...cli.text_files import STDIN, TextBegin, place, read_texts
+from ...data_files import load_table
+from ...errors import Error
+from ...facts.model import GPU_BUILD, Facts, System
+from ...log_lines.explanations import Explanation, on_system
+from ...log_lines.failures import FailureTable, parse_failures
+from ...log_lines.lines import Shown
+from ...log_lines.matcher import Search
+from ...matrix.model import Matrix
+from ...matrix.torch import TORCH
+from ...messages.catalog import Language, Texts, load_texts
+from ...plan.model import Plan, Where
+from ...plan.reasons import reason
+from ...plan.wheels import Wheel
+from ...resolve.options import PlanOptions
+from .guest import ExplainRequest
+from .here import Here, look
+from .mending import Mending, mending
+from .report import explanation_json, explanation_sections
+
+_THERE = {"mend-owner": reason("mend-owner-there"), "mend-here": reason("mend-there")}
+"""What is said of another machine instead."""
+
+
+class Looked(NamedTuple):
+    """What was seen of the machine, and what would be done there."""
+
+    facts: Facts
+    plan: Plan
+    plan_with: Callable[[tuple[str, ...]], Plan]
+    """The plan with these flags besides: `--torch`, `match`."""
+    releases: frozenset[str]
+    """The releases of onnxruntime-gpu that the matrix holds."""
+    where: Where
+    """Where the environment is."""
+
+
+def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+    """Explain a log, or what several files say together. Raises Error `log-unreadable`."""
+    files = (arguments.argument or STDIN, *arguments.others)
+    if STDIN in files and sys.stdin.isatty():
+        console.print_notice(load_texts(language).label("explain-reads-stdin"))
+    table = parse_failures(load_table("failures"))
+    search = Search(table)
+    begins, text = read_texts(files, search)
+    if search.language and not console.is_language_set(environ) and shows_chinese():
+        language = search.language
+    alone = arguments.request(ExplainRequest).text_only
+    looked = None if alone else _looked(arguments, environ, language)
+    environment = _environment(arguments, search.shown)
+    if looked and environment and _is_another(looked, environment):
+        looked = None
+    if looked is None and environment:
+        arguments = arguments._replace(python=environment)
+    texts = texts_for(arguments, "en" if arguments.json else language)
+    build = looked.facts.onnxruntime if looked else None
+    release = build.version if build else None
+    has_gpu = bool(looked and looked.facts.gpus)
+    found = search.explanations(texts.language, release, has_gpu=has_gpu)
+    system = looked.facts.platform.system if looked else search.shown.system or SYSTEM
+    found = on_system(found, system, table)
+    answer = _answer(search, found, texts, looked, table)
+    mends = answer.mending
+    command = _command(arguments, mends, looked, search.shown.system or SYSTEM)
+    installs: tuple[Wheel, ...] = ()
+    if mends.arguments[-1:] == ("--apply",):
+        flags = mends.arguments[:-1]
+        plan = looked.plan_with(flags) if looked and flags else looked and looked.plan
+        plan = plan or _planned_by_outputs(arguments, text, search.shown)
+        installs = plan.install if plan else ()
+    listed = [f"{wheel.name} {wheel.version}" for wheel in installs]
+    if arguments.json:
+        document = explanation_json(
+            found, texts, answer.here, mends, command=command, installs=listed
+        )
+        console.print_json(document | _files_json(begins))
+        return 0
+    console.print_sections(
+        explanation_sections(
+            found,
+            texts,
+            answer.here,
+            mends,
+            command=command,
+            installs=listed,
+            machine=_name(arguments, texts),
+            origins={each.code: each.name[language] for each in table.origins},
+            place=partial(place, begins),
+        )
+    )
+    return 0
+
+
+class Answer(NamedTuple):
+    """What a machine says of a log, and what fixes it."""
+
+    here: tuple[Here, ...]
+    mending: Mending
+
+
+def _answer(
+    search: Search,
+    found: tuple[Explanation, ...],
+    texts: Texts,
+    looked: Looked | None,
+    table: FailureTable,
+) -> Answer:
+    program = search.program(texts.language)
+    here: tuple[Here, ...] = ()
+    if looked is None:
+        mends = mending(found, here, None, by=search.mended_by(found), program=program)
+    else:
+        here = look(found, table, looked.facts, looked.plan, looked.releases)
+        mends = mending(
+            found, here, looked.plan, looked.plan_with, by_user=texts.is_for_user, program=program
+        )
+        if looked.where == "there":
+            mends = mends._replace(why=_THERE.get(mends.why.code, mends.why))
+    return Answer(here, Mending(reason("mend-over")) if search.is_over else mends)
+
+
+def _command(arguments: CommandLine, mends: Mending, looked: Looked | None, system: System) -> str:
+    """Return what is to be typed; empty where no command of this program fixes it."""
+    if looked and mends.arguments[-1:] == ("--apply",):
+        flags = mends.arguments[:-1]
+        plan = looked.plan_with(flags) if flags else looked.plan
+        return applying(_with(arguments, flags), plan, looked.facts, looked.where)
+    if mends.arguments or mends.looks:
+        return command_line(arguments, *mends.arguments, system=SYSTEM if looked else system)
+    return ""
+
+
+def _name(arguments: CommandLine, texts: Texts) -> str:
+    """Return what the machine that is looked at is called."""
+    file = arguments.facts_file
+    return texts.label("explain-this-machine") if file is None else Path(file).name
+
+
+def _environment(arguments: CommandLine, shown: Shown) -> str | None:
+    """Return the environment that a log names, as `--python` takes it; None: none, or one is given.
+
+    A Python without an environment of its own has its program beside its libraries on Windows.
+    """
+    root = shown.environment
+    if root is None or arguments.python is not None or arguments.facts:
+        return None
+    alone = re.split(r"[\\/]", root)[-1].lower().startswith("python")
+    return root + ("\\python.exe" if alone and shown.system == "windows" else "")
+
+
+def _is_another(looked: Looked, environment: str) -> bool:
+    """Tell whether the environment that was looked at is not the one that a log names."""
+    return not (looked.facts.python.executable or "").startswith(environment)
+
+
+def _planned_by_outputs(arguments: CommandLine, text: str, shown: Shown) -> Plan | None:
+    """Return the plan for the machine whose outputs stand in a text; None where they lack a part.
+
+    An architecture that no output shows is taken to be x86_64.
+    """
+    from ...facts.document import from_json
+    from ...facts.outputs import read_outputs
+    from ...matrix.load import add_torch, load_matrix
+
+    outputs = read_outputs(text, load_table("gpus"))
+    if not (outputs.value("driver") and outputs.value("gpus")):
+        return None
+    document = outputs.document()
+    document["platform"]["system"] = document["platform"]["system"] or shown.system
+    document["platform"]["machine"] = document["platform"]["machine"] or "x86_64"
+    document["python"]["version"] = document["python"]["version"] or shown.python
+    if not document["packages"] and shown.newest is not None:
+        document["packages"] = [{"name": GPU_BUILD, "version": shown.newest}]
+    if None in {document["platform"]["system"], document["python"]["version"]}:
+        return None
+    facts, matrix = from_json(document), load_matrix(torch=False)
+    if facts.package(TORCH) is not None:
+        matrix = add_torch(matrix)
+    return _planned(arguments, facts, plan_options_of(arguments), matrix, "there").plan
+
+
+def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
+    """Return where each of several files begins in the count of lines."""
+    if len(begins) == 1:
+        return {}
+    return {"files": [{"file": each.file, "line_number": each.line} for each in begins]}
+
+
+def _looked(
+    arguments: CommandLine, environ: Mapping[str, str], language: Language
+) -> Looked | None:
+    """Return what is seen of the machine, and the plan for it; None where it cannot be looked at.
+
+    A log can be explained without: what keeps the machine from being read is said, and no more.
+    """
+    try:
+        inputs = gather_inputs(arguments, environ)
+        return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)
+    except Error as error:
+        if arguments.facts or arguments.python is not None:
+            raise
+        texts = load_texts(language)
+        console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
+        return None
+
+
+def _planned(
+    arguments: CommandLine, facts: Facts, options: PlanOptions, matrix: Matrix, where: Where
+) -> Looked:
+    """Return a machine with the plan for it."""
+    from ...matrix.load import add_torch
+    from ...resolve.resolver import resolve
+
+    plan = partial(resolve, facts, unlocking=False)
+
+    @cache
+    def plan_with(flags: tuple[str, ...]) -> Plan:
+        wanted = plan_options_of(_with(arguments, flags))
+        return plan(wanted, add_torch(matrix))
+
+    releases = frozenset(build.version for build in matrix.builds)
+    return Looked(facts, plan(options, matrix), plan_with, releases, where)
+
+
+def _with(arguments: CommandLine, flags: tuple[str, ...]) -> CommandLine:
+    """Return the command line with these flags besides."""
+    besides = parse(flags)
+    changed = {flag.field: given(besides, flag) for flag in FLAGS if given(besides, flag)}
+    return arguments._replace(**changed)

@@ -1,0 +1,38 @@
+"""The facts that a lock is made from: those of a machine without what the lock installs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from packaging.utils import canonicalize_name
+
+from ..companions.contents import LIBRARIES
+from ..facts.model import LIBRARIES_SEARCHED, Facts
+from ..matrix.model import MSVC_RUNTIME as MSVC
+from ..matrix.model import Matrix
+from ..versions import requirement
+
+
+def locked_names(matrix: Matrix) -> frozenset[str]:
+    """Return the distributions that a lock installs, but for nvidia's wheels and torch."""
+    texts = {text for build in matrix.builds for wheel in build.wheels for text in wheel.requires}
+    required = filter(None, map(requirement, texts))
+    names: set[str] = {canonicalize_name(row.name) for row in required}
+    return frozenset(names | {*matrix.owners, LIBRARIES, MSVC})
+
+
+def without_installed_set(facts: Facts, matrix: Matrix, locked: Collection[str]) -> Facts:
+    """Return `facts` as if nothing was installed that a lock installs: `locked_names`.
+
+    The requirements of other packages count. nvidia's wheels stay listed, as not intact: they are
+    not kept, but rules about shared folders need them.
+    """
+    packages = tuple(
+        package._replace(intact=False) if package.name in matrix.distributions else package
+        for package in facts.packages
+        if package.name not in locked
+    )
+    sources = {name: text for name, text in facts.sources.items() if name != LIBRARIES_SEARCHED}
+    return facts._replace(
+        packages=packages, toolkits=(), libraries=(), onnxruntime=None, sources=sources
+    )

@@ -1,0 +1,342 @@
+"""What was recognised in a log, put in order: root causes with what follows from them.
+
+In: the places where rows were recognised; out: explanations in the reader's language.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ..facts.model import System
+from ..messages.catalog import Language
+from ..plan.reasons import Severity
+from ..versions import numbers
+from .failures import SEVERITIES, ByLanguage, Failure, FailureTable, NeededFiles, ProgramKind
+from .lines import Shown
+from .wordings import LibraryName
+
+ANYBODYS = frozenset({"driver", "gpu-code"})
+"""What rows are about that any program can fail by, also one that has nothing of ours."""
+OF_ONNXRUNTIME = frozenset(
+    {"build", "cudnn", "fallback", "gpu-code", "libraries", "msvc", "native", "tensorrt", "zlib"}
+)
+"""What rows are about that a program which brings onnxruntime itself can fail by."""
+OWN = "own"
+"""The kind of program that brings an onnxruntime itself, where no more is known of it."""
+NEEDS_CUDA = frozenset({"libraries", "cudnn", "fallback"})
+"""What rows are about that say more where it is known which CUDA the build needs."""
+_END = re.compile(r"[.:] |[。：]")
+MOST_EVIDENCE = 5
+"""The most lines that are shown for one failure."""
+
+
+class LogLine(NamedTuple):
+    """A line that says it."""
+
+    line_number: int
+    line: str
+    message: str = ""
+    """What was recognised, with a little of what stands around it."""
+
+
+class Explanation(NamedTuple):
+    """One failure that stands in a log."""
+
+    code: str
+    severity: Severity
+    what: str
+    """The headline: what is wrong, in a few words."""
+    line: str
+    """The text that was recognised."""
+    line_number: int
+    cause: str
+    remedy: str
+    commands: tuple[str, ...]
+    fixable: bool
+    """True where `ortgpu-fix --apply` can mend it."""
+    sources: tuple[str, ...]
+    certain: bool = True
+    """False where the text says only that something failed, and not why."""
+    evidence: tuple[LogLine, ...] = ()
+    libraries: tuple[str, ...] = ()
+    """The libraries that are named."""
+    consequences: tuple[str, ...] = ()
+    """The codes of what stands in the log too and follows from this."""
+    owner_commands: tuple[str, ...] = ()
+    """Those of `commands` that only who owns the host, or its system, can run."""
+    origin: str | None = None
+    """The kind of program that wrote the log, where its remedy is another."""
+    ask: str = ""
+    """The question that decides, where no machine was looked at."""
+    effect: bool = False
+    """It says only that CUDA was not used, and not why."""
+
+
+class RecognisedFailure(NamedTuple):
+    """Where a row was recognised, and the library that was named."""
+
+    place: tuple[int, int, int]
+    """The number of the piece, and the span in it."""
+    evidence: LogLine
+    row: Failure
+    library: LibraryName | None
+    if_wanted: bool
+    """Whether a program for CPUs prints the same, and nothing shows that a GPU was wanted."""
+
+
+def explanations(
+    recognised: Sequence[RecognisedFailure],
+    table: FailureTable,
+    origins: Sequence[ProgramKind],
+    language: Language,
+    release: str | None,
+    *,
+    excepted: Collection[str],
+    ours: bool,
+    python: bool,
+    shown: Shown,
+) -> tuple[Explanation, ...]:
+    """Return what was recognised as explanations, errors first, each kind in the log's order.
+
+    What a program for CPUs prints as well counts only where nothing else was recognised.
+    `origins`: the kinds of programs that the log has traces of; `excepted`: the codes of those
+    where packages mend what they can all the same; `ours`: whether it names anything that this
+    program can change; `python`: whether it shows Python's packages; `release`: the onnxruntime-gpu
+    that it is about, where known; `shown`: what the lines show besides.
+    """
+    build = table.needed_by(shown.oldest, shown.newest)
+    logged = shown.newest if build else None
+    rows: dict[str, list[RecognisedFailure]] = {}
+    known = [each for each in recognised if not each.if_wanted]
+    for each in known or recognised:
+        row = _of_card(_of_release(each.row, table, release), table, build, shown.capability)
+        rows.setdefault(row.code, []).append(each._replace(row=row))
+    for found in rows.values():
+        found.sort(key=lambda each: (each.row.program != "", each.place))
+        found[:] = [each for each in found if each.row.program == found[0].row.program]
+    roots, followers = _folded({code: found[0].row for code, found in rows.items()})
+    owners = table.owner_commands
+    made: list[Explanation] = []
+    for code in roots:
+        libraries = [each.library for each in rows[code] if each.library and each.library.part]
+        values = _values(libraries) | needed_files(table.needed, libraries, logged)
+        kind = table.programs.get(rows[code][0].row.program)
+        others = [
+            each
+            for each in origins
+            if each.code not in excepted or not (rows[code][0].row.fixable or each.unless_at_all)
+        ]
+        if _is_of_another(table.needed, libraries, logged):
+            others.append(table.programs[OWN])
+        kind = kind or _program(rows[code][0].row, others, python=python)
+        one = _explanation(rows[code], kind, language, release, values)
+        between = " " if language == "en" else ""
+        if build and table.needs and rows[code][0].row.about in NEEDS_CUDA:
+            values = {"version": _range(shown), "cuda": build.cuda, "cudnn": build.cudnn}
+            needs = table.needs[language].format_map(values)
+            one = one._replace(cause=one.cause + between + needs)
+        question = table.ask.get(rows[code][0].row.about)
+        one = one._replace(ask=question[language] if question else "")
+        if not ours and rows[code][0].row.about in ANYBODYS:
+            own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
+            one = one._replace(fixable=False, commands=own)
+        for more in _besides(rows[code][0].row, others, kind):
+            one = one._replace(remedy=one.remedy + between + more[language])
+        commands = tuple(line for line in one.commands if line.startswith(owners))
+        consequences = tuple(followers.get(code, ()))
+        made.append(one._replace(owner_commands=commands, consequences=consequences))
+    of_other = {each.code: rows[each.code][0].row.program != "" for each in made}
+    made.sort(
+        key=lambda each: (SEVERITIES.index(each.severity), of_other[each.code], each.line_number)
+    )
+    return tuple(made)
+
+
+def on_system(
+    found: Sequence[Explanation], system: System, table: FailureTable
+) -> tuple[Explanation, ...]:
+    """Return `found` with the commands that this system has."""
+    missing = table.not_windows_commands if system == "windows" else ()
+    return tuple(
+        one._replace(
+            commands=tuple(line for line in one.commands if not line.startswith(missing)),
+            owner_commands=tuple(x for x in one.owner_commands if not x.startswith(missing)),
+        )
+        for one in found
+    )
+
+
+def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failure:
+    by = row.by_release
+    if by is None or release is None or not by.releases.contains(release):
+        return row
+    return table.by_code[by.inside]
+
+
+def _of_card(
+    row: Failure, table: FailureTable, build: NeededFiles | None, capability: str | None
+) -> Failure:
+    """Return the row that holds for a card: a build for an older CUDA has no code for it."""
+    newest = build.newest_gpu if build else None
+    if row.on_new_card and newest and capability and numbers(capability) > numbers(newest):
+        return table.by_code[row.on_new_card]
+    return row
+
+
+def _range(shown: Shown) -> str:
+    """Return the version, or the first and the last that it may be: `1.16.0 to 1.16.3`."""
+    return " – ".join(dict.fromkeys(filter(None, (shown.oldest, shown.newest))))
+
+
+def _program(row: Failure, origins: Sequence[ProgramKind], *, python: bool) -> ProgramKind | None:
+    """Return the kind of program whose remedy for `row` is another than that of Python's packages.
+
+    Of one that brings onnxruntime itself the remedy is as the row says it, where nothing more is
+    known, and no package is promised.
+    """
+    for each in origins:
+        if row.about in each.remedies and not each.besides:
+            return each
+    bundled = not python and (row.about in OF_ONNXRUNTIME or row.bundled)
+    return next((each for each in origins if bundled and each.bundled), None)
+
+
+def _besides(
+    row: Failure, origins: Sequence[ProgramKind], kind: ProgramKind | None
+) -> Iterator[ByLanguage]:
+    """Yield what is added to the remedy of `row`, if that is not of a `kind` of program."""
+    if row.to_use and all(each.besides for each in origins):
+        yield row.to_use
+    if kind is None:
+        yield from (each.remedies[row.about] for each in origins if row.about in each.remedies)
+
+
+def _explanation(
+    found: Sequence[RecognisedFailure],
+    origin: ProgramKind | None,
+    language: Language,
+    release: str | None,
+    values: Mapping[str, str],
+) -> Explanation:
+    first, row = found[0], found[0].row
+    named = [each.library for each in found if each.library and each.library.part]
+    cause, remedy = row.cause, row.remedy
+    if origin is not None:
+        remedy = origin.remedies.get(row.about, row.bundled or remedy)
+    if row.by_release and release:
+        cause, remedy = row.by_release.cause, row.by_release.remedy
+    maybe = found[0].if_wanted
+    headline, rest = (row.what, cause[language]) if row.what else _first_sentence(cause[language])
+    return Explanation(
+        code=row.code,
+        severity="info" if maybe else row.severity,
+        what=_filled(headline if isinstance(headline, str) else headline[language], values),
+        line=first.evidence.line,
+        line_number=first.evidence.line_number,
+        cause=_filled(rest, values),
+        remedy=remedy[language].format_map(values),
+        commands=() if origin or maybe else row.commands,
+        fixable=row.fixable and origin is None and not maybe,
+        sources=row.sources,
+        certain=not row.generic and not maybe,
+        evidence=tuple(dict.fromkeys(each.evidence for each in found))[:MOST_EVIDENCE],
+        libraries=tuple(dict.fromkeys(library.name for library in named)),
+        origin=origin.code if origin else None,
+        effect=row.effect,
+    )
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return text.format_map(values).replace(" ()", "").replace("（）", "")
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    """Return the first sentence of a cause, which is its headline, and what follows it."""
+    for end in _END.finditer(text):
+        first, rest = text[: end.start()], text[end.end() :]
+        if rest and first.count("(") == first.count(")") and first.count("（") == first.count("）"):
+            return first, rest
+    return text, text
+
+
+def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the codes of the root causes, and by each what follows from it."""
+    particular = [row.code for row in rows.values() if row.severity == "error" and not row.generic]
+    causes: dict[str, str] = {}
+    for code, row in rows.items():
+        known = [each for each in row.after if each in rows]
+        known += [each for each in particular if row.generic and each != code]
+        if known:
+            causes[code] = known[0]
+    roots = [code for code in rows if code not in causes]
+    followers: dict[str, list[str]] = {}
+    for code, cause in causes.items():
+        root, steps = cause, 0
+        while root in causes and steps < len(causes):
+            root, steps = causes[root], steps + 1
+        followers.setdefault(root, []).append(code)
+    return roots or list(rows), followers
+
+
+def _values(named: Sequence[LibraryName]) -> dict[str, str]:
+    """Return what the placeholders of the texts stand for."""
+    return {
+        "library": ", ".join(dict.fromkeys(each.name for each in named)),
+        "distribution": ", ".join(
+            dict.fromkeys(each.distribution for each in named if each.distribution)
+        ),
+    }
+
+
+def needed_files(
+    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+) -> dict[str, str]:
+    """Return `files` and `wheels` for the libraries that a log names, and for its `release`.
+
+    Where neither tells the CUDA major, those of every major are returned, each with its releases.
+    """
+    names = [library.name.lower() for library in named]
+    windows = any(name.endswith(".dll") for name in names)
+    linux = any(".so" in name for name in names) and not windows
+    chosen = _chosen(rows, named, release)
+    files = [
+        "; ".join(([row.windows] if not linux else []) + ([row.linux] if not windows else []))
+        for row in chosen
+    ]
+    if len(chosen) == 1:
+        return {"files": files[0], "wheels": chosen[0].wheels}
+    heads = [f"CUDA {row.cuda} (onnxruntime {row.releases}): " for row in chosen]
+    return {
+        "files": "; ".join(head + text for head, text in zip(heads, files, strict=True)),
+        "wheels": "; ".join(f"CUDA {row.cuda}: {row.wheels}" for row in chosen),
+    }
+
+
+def _chosen(
+    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+) -> Sequence[NeededFiles]:
+    cuda = {library.major for library in named if library.part == "cuda"}
+    cudnn = {library.major for library in named if library.part == "cudnn"}
+    fits = [row for row in rows if release is not None and row.releases.contains(release)]
+    for known in (
+        [row for row in rows if row.cuda in cuda],
+        [row for row in fits if not cudnn or row.cudnn in cudnn],
+        [row for row in rows if row.cudnn in cudnn],
+    ):
+        if known:
+            return known
+    return rows
+
+
+def _is_of_another(
+    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+) -> bool:
+    """Tell whether libraries are of an older CUDA than the wheels of `release` want.
+
+    Another onnxruntime asked for them. (Builds for a newer one were on an index of Microsoft's.)
+    """
+    wanted = {row.cuda for row in rows if release is not None and row.releases.contains(release)}
+    cuda = {library.major for library in named if library.part == "cuda" and library.major}
+    return any(int(major) < int(its) for major in cuda for its in wanted)

@@ -1,0 +1,395 @@
+"""What is said of a model, from values: each verdict, its numbers, and the limits between them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from told import values_of
+
+from ortgpu_fix.guests.bench.measurement import (
+    Failed,
+    Made,
+    Measurement,
+    NodeEvent,
+    OutputRow,
+    Tensor,
+)
+from ortgpu_fix.guests.bench.model_report import ModelReport
+from ortgpu_fix.guests.bench.model_verdict import CUDA, WITHOUT_TF32, judge_model
+from ortgpu_fix.verify.verification import Verification
+
+GPU, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+NO_KERNEL = "CUDA kernel not found in registries for Op type: {} node name: {}\n"
+FORCED = "Force fallback to CPU execution for node: {} because the CPU execution path is faster\n"
+
+
+def node(name: str, op: str = "MatMul", provider: str = GPU, **more: Any) -> NodeEvent:
+    values: dict[str, Any] = {"microseconds": 1000, "output_bytes": 4, "types": ("float",)}
+    return NodeEvent(name=name, op=op, provider=provider, **{**values, "elements": 500, **more})
+
+
+def output(
+    deviation: float | None = 0.0,
+    name: str = "y",
+    kind: str = "float32",
+    problem: str | None = None,
+) -> OutputRow:
+    return OutputRow(name=name, type=kind, shape=(1, 3), deviation=deviation, problem=problem)
+
+
+def ran(
+    *events: NodeEvent, outputs: tuple[OutputRow, ...] = (output(),), **more: Any
+) -> ModelReport:
+    """Judge a run on the GPU that came to its end."""
+    settings = {name: more.pop(name) for name in ("end", "without_tf32") if name in more}
+    environment = more.pop("environment", "works")
+    values: dict[str, Any] = {
+        "ended": True,
+        "made": {"cpu": Made(create_ms=2.0, providers=(CPU,)), CUDA: Made(**MADE)},
+        "events": {CUDA: events or (node("one"),)},
+        "compared": {(CUDA, 0): outputs},
+        **more,
+    }
+    return judge_model(
+        Measurement(**values),
+        file="m.onnx",
+        environment=Verification(verdict=environment),
+        **settings,
+    )
+
+
+MADE: dict[str, Any] = {"create_ms": 90.5, "providers": (GPU, CPU)}
+
+
+def notes(found: ModelReport) -> list[tuple[str, dict[str, str]]]:
+    return [(note.code, values_of(note)) for note in found.notes]
+
+
+def test_a_session_without_the_gpu_names_every_node_once() -> None:
+    events = (
+        *(node("one", "Conv", CPU), node("one", "Conv", CPU), node("two", "Gemm", CPU)),
+        *(node("three", "Conv", CPU), node("copy", "MemcpyToHost", CPU)),
+    )
+    found = ran(*events, made={CUDA: Made(create_ms=1.0, providers=(CPU,))})
+
+    assert found.verdict == "cpu-fallback"
+    counts = {"count": "3", "total": "3", "missing": "3", "free": "0"}
+    assert values_of(found) == {**counts, "operators": "Conv, Gemm"}
+    assert [*found.operators.items()] == [("Conv", 2), ("Gemm", 1)]
+
+
+def test_nodes_without_a_kernel_are_counted_among_all() -> None:
+    events = (node("a"), node("b"), node("x", "LSTM", CPU), node("y", "LSTM", CPU))
+    log = NO_KERNEL.format("LSTM", "x") + NO_KERNEL.format("LSTM", "y")
+
+    found = ran(*events, node("s", "Shape", CPU), log=log)
+
+    assert found.verdict == "cpu-fallback"
+    counts = {"count": "3", "total": "5", "missing": "2", "free": "1"}
+    assert values_of(found) == {**counts, "operators": "LSTM"}
+    assert [row.nodes for row in found.providers if row.provider == CPU] == [3]
+
+
+def test_work_on_shapes_counts_as_such_and_not_as_a_fallback() -> None:
+    found = ran(node("a"), node("b"), node("c"), node("s", "Shape", CPU))
+
+    assert found.verdict == "works"
+    assert values_of(found) == {"total": "3", "shape_nodes": "1"}
+
+
+def test_a_node_is_work_on_shapes_where_every_turn_of_its_loop_is() -> None:
+    small = node("x", "Mul", CPU, types=("int64",), elements=2)
+    large = node("x", "Mul", CPU, types=("int64",), elements=200)
+
+    for turns in ((small, large), (large, small)):
+        [found] = ran(node("a"), *turns).fallbacks
+        assert (found.why, found.ms) == ("unknown", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        (NO_KERNEL.format("Loop", "x"), "no-kernel"),
+        (NO_KERNEL.format("Loop", "another"), "no-kernel"),  # no node of that kind has one
+        (NO_KERNEL.format("If", "x"), "unknown"),  # a name may be given twice, in two graphs
+        (FORCED.format("x"), "optimizer"),
+        (FORCED.format("another"), "unknown"),
+        (NO_KERNEL.format("Loop", "another") + FORCED.format("x"), "optimizer"),
+        (NO_KERNEL.format("Loop", "x") + FORCED.format("x"), "no-kernel"),
+        ("", "unknown"),
+    ],
+)
+def test_why_a_node_is_on_the_cpu_is_what_the_log_says_of_it(log: str, why: str) -> None:
+    assert [row.why for row in ran(node("a"), node("x", "Loop", CPU), log=log).fallbacks] == [why]
+
+
+def test_the_slowest_fallback_comes_first_and_copies_are_none() -> None:
+    events = (
+        node("fast", "Loop", CPU, microseconds=500),
+        node("slow", "LSTM", CPU, microseconds=1500),
+        node("copy", "MemcpyToHost", CPU),
+    )
+    found = ran(*events)
+
+    assert [(row.name, row.op, row.ms) for row in found.fallbacks] == [
+        ("slow", "LSTM", 1.5),
+        ("fast", "Loop", 0.5),
+    ]
+
+
+def test_the_share_of_each_provider_is_its_nodes_and_its_time() -> None:
+    events = (
+        node("a", microseconds=1234),
+        node("a", microseconds=1000),
+        node("x", "LSTM", CPU, microseconds=500),
+        node("copy", "MemcpyToHost", microseconds=9999),
+    )
+
+    assert [asdict(row) for row in ran(*events).providers] == [
+        {"provider": GPU, "nodes": 1, "ms": 2.234},
+        {"provider": CPU, "nodes": 1, "ms": 0.5},
+    ]
+
+
+def test_copies_are_those_of_a_run_and_what_the_application_copies_besides() -> None:
+    events = (
+        node("a", "MemcpyFromHost", output_bytes=10),
+        node("b", "MemcpyFromHost", output_bytes=20),
+        node("c", "MemcpyToHost", output_bytes=7),
+        node("d"),
+    )
+    found = ran(
+        *events,
+        outputs=(output(), output(kind="int64")),
+        inputs=(Tensor(name="x", type="tensor(float16)", shape=(2, 5)),),
+        shapes=((("x", (2, 5)),), (("x", (9, 5)),)),
+        given=True,
+    )
+
+    assert found.copies is not None
+    assert asdict(found.copies) == {
+        "to_device": 2,
+        "to_device_bytes": 30,
+        "to_host": 1,
+        "to_host_bytes": 7,
+        "input_bytes": 2 * 5 * 2,
+        "output_bytes": 3 * 4 + 3 * 8,
+    }
+    assert ran(environment="no-gpu").copies is None
+    assert ran(events={}).copies is None
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [
+        ("CUDA failure 2: out of memory ; GPU=0 ;", ["cuda-failure-2"]),
+        ("CUDA failure 2: no room ; GPU=0 ;", ["cuda-failure-2"]),
+        ("CUDA failure 700: an illegal memory access was encountered ;", []),
+        ("Fail: FAILED TO ALLOCATE memory for requested buffer", ["cuda-failure-2"]),
+        ("Fail: something else", []),
+    ],
+)
+def test_a_run_that_failed_on_the_gpu_names_its_error(error: str, noted: list[str]) -> None:
+    found = ran(
+        failed=(Failed(key="other", shape=0, error="no"), Failed(key=CUDA, shape=0, error=error))
+    )
+
+    assert found.verdict == "crashed"
+    assert values_of(found) == {"step": error, "end": "error"}
+    assert [code for code, _ in notes(found)] == noted
+    assert found.evidence == ("other: no", f"{CUDA}: {error}")
+
+
+def test_a_long_error_is_cut() -> None:
+    error = "".join(f"{number:03}," for number in range(200))
+    found = ran(failed=(Failed(key=CUDA, shape=0, error=error),))
+
+    assert values_of(found)["step"] == error[:200]
+    assert found.evidence == (f"{CUDA}: {error[:400]}",)
+
+
+def test_a_session_that_was_never_made_names_the_step() -> None:
+    found = ran(made={}, step="session cuda")
+
+    assert found.verdict == "crashed"
+    assert values_of(found) == {"step": "session cuda", "end": "error"}
+
+
+def test_a_model_that_fails_on_the_cpu_has_crashed_whatever_the_gpu_did() -> None:
+    error = "Fail: no such operator"
+    found = ran(failed=(Failed(key="cpu", shape=0, error=error),))
+
+    assert (found.verdict, values_of(found)) == ("crashed", {"step": error, "end": "exit"})
+    assert notes(found) == [("model-crashes", {})]
+
+
+def test_a_process_that_ended_early_names_its_step_and_its_end() -> None:
+    found = ran(ended=False, step="run cuda shape 1", end="SIGSEGV")
+
+    assert values_of(found) == {"step": "run cuda shape 1", "end": "SIGSEGV"}
+    assert notes(found) == [("model-crashes", {})]
+
+
+@pytest.mark.parametrize(
+    "log", ["std::bad_alloc", "MemoryError: ", "Failed to allocate memory for requested buffer"]
+)
+def test_a_process_that_had_no_memory_is_told_as_such(log: str) -> None:
+    assert notes(ran(ended=False, log=log)) == [("model-memory", {})]
+
+
+X = Tensor(name="x", type="tensor(float)", shape=(1, 3))
+FREE = Tensor(name="n", type="tensor(float)", shape=(1, "batch"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "given", "guessed"),
+    [
+        ((X, FREE), False, True),
+        ((X, FREE), True, False),
+        ((X,), False, False),
+        ((Tensor(name="n", type="tensor(float)", shape=(None, 3)),), False, True),
+        ((Tensor(name="n", type="tensor(float)", shape=(-1, 3)),), False, True),
+        ((Tensor(name="n", type="tensor(float)", shape=(0, 3)),), False, False),
+    ],
+)
+def test_shapes_are_guessed_where_one_is_free_and_none_was_given(
+    inputs: tuple[Tensor, ...], *, given: bool, guessed: bool
+) -> None:
+    shapes = ((("n", (1, 3)),), (("n", (4, 3)),))
+    found = ran(inputs=inputs, given=given, shapes=shapes)
+
+    assert notes(found) == (
+        [("shapes-guessed", {"shapes": "--shape n=1x3; --shape n=4x3"})] if guessed else []
+    )
+    assert (found.inputs, found.shapes, found.shapes_given) == (inputs, shapes, given)
+    crashed = ran(inputs=inputs, given=given, ended=False, end="SIGSEGV")
+    assert notes(crashed) == [("model-crashes", {})]  # no shape is known to have worked
+
+
+@pytest.mark.parametrize(
+    ("deviation", "kind", "event", "right"),
+    [
+        (1e-3, "float32", "float", True),
+        (1.1e-3, "float32", "float", False),
+        (2e-2, "float16", "float", True),
+        (2e-2, "float32", "float16", True),  # it computes in float16, and gives float32
+        (2.1e-2, "float16", "float", False),
+        (None, "float32", "float", False),
+    ],
+)
+def test_half_as_exact_numbers_may_deviate_more(
+    deviation: float | None, kind: str, event: str, *, right: bool
+) -> None:
+    found = ran(node("a", types=(event,)), outputs=(output(deviation, kind=kind),))
+
+    [row] = found.checked
+    assert (row.right, row.deviation) == (right, deviation)
+    assert row.tolerance == (2e-2 if "float16" in {kind, event} else 1e-3)
+    assert found.float16 == (event == "float16")
+    assert found.verdict == ("works" if right else "wrong-result")
+
+
+def test_outputs_are_checked_in_the_order_of_the_shapes_and_of_the_gpu_alone() -> None:
+    compared = {
+        (CUDA, 1): (output(0.5, "late"),),
+        (CUDA, 0): (output(0.0, "y"), output(0.5, "z")),
+        ("cuda-graph", 0): (output(0.9, "other"),),
+    }
+    found = ran(compared=compared)
+
+    assert [(row.name, row.shape, row.right) for row in found.checked] == [
+        *(("y", 0, True), ("z", 0, False), ("late", 1, False)),
+    ]
+    assert values_of(found) == {"outputs": "z, late"}
+
+
+@pytest.mark.parametrize(
+    ("again", "verdict"), [(None, "works"), (0.5, "works"), (1e-3, "wrong-result")]
+)
+def test_an_output_is_random_where_the_cpu_deviates_from_itself(
+    again: float | None, verdict: str
+) -> None:
+    found = ran(outputs=(output(0.5), output(0.0, "z")), repeated=(output(again),))
+
+    assert found.verdict == verdict
+    assert notes(found) == ([("outputs-random", {"outputs": "y"})] if verdict == "works" else [])
+
+
+def test_an_output_without_numbers_is_not_said_to_be_random() -> None:
+    rows = (
+        *(output(None, "none", problem="type"), output(None, "sparse", problem="type")),
+        *(output(0.5, "random"), output(None, "odd", problem="shape"), output()),
+    )
+
+    found = ran(outputs=rows, repeated=rows)
+
+    assert found.verdict == "works"
+    assert notes(found) == [
+        ("outputs-random", {"outputs": "random, odd"}),
+        ("outputs-not-compared", {"outputs": "none, sparse"}),
+    ]
+    twice = ran(compared={(CUDA, 0): rows[:3], (CUDA, 1): rows[:3]}, repeated=rows)
+    assert [values for _, values in notes(twice)] == [
+        {"outputs": "random"},
+        {"outputs": "none, sparse"},
+    ]
+    alone = ran(outputs=rows[:1], repeated=rows)
+    assert [code for code, _ in notes(alone)] == ["outputs-not-compared"]
+    assert notes(ran(outputs=rows[-1:], repeated=rows[-1:])) == []
+
+
+def without_tf32(*outputs: OutputRow) -> Measurement:
+    return Measurement(ended=True, compared={(WITHOUT_TF32, 0): outputs} if outputs else {})
+
+
+@pytest.mark.parametrize(
+    ("exact", "verdict"),
+    [
+        (without_tf32(output(1e-6), output(1e-6, "z")), "works"),
+        (without_tf32(output(1e-6), output(0.5, "z")), "wrong-result"),
+        (without_tf32(), "wrong-result"),
+        (None, "wrong-result"),
+    ],
+)
+def test_tf32_is_the_reason_where_all_is_right_without_it(
+    exact: Measurement | None, verdict: str
+) -> None:
+    outputs = (output(4e-3), output(6e-3, "z"), output(0.0, "w"))
+
+    found = ran(outputs=outputs, without_tf32=exact)
+
+    assert found.verdict == verdict
+    works = verdict == "works"
+    assert notes(found) == ([("tf32-deviates", {"deviation": "0.006"})] if works else [])
+    if not works:
+        assert values_of(found) == {"outputs": "y, z"}
+
+
+def test_times_and_memory_are_those_of_each_configuration() -> None:
+    times = {
+        (CUDA, 0, "first"): [(30.0,), (31.0,)],
+        (CUDA, 0, "warm"): [(3.0, 2.0)],
+        (CUDA, 1, "first"): [(99.0,)],
+        ("cpu", 0, "first"): [(8.0,)],
+    }
+    found = ran(times=times, memory={CUDA: 1 << 20, "cpu": 5}, release="1.26.0", gpu="A10 (8.6)")
+
+    assert found.create_ms == {"cpu": 2.0, CUDA: 90.5}
+    assert found.first_ms == {"cpu": 8.0, CUDA: 30.0}
+    assert found.second_ms == {CUDA: 3.0}
+    assert (found.gpu_memory_bytes, found.onnxruntime, found.gpu) == (
+        1 << 20,
+        "1.26.0",
+        "A10 (8.6)",
+    )
+
+
+def test_where_the_gpu_was_not_tried_nothing_is_said_of_it() -> None:
+    events = {"cpu": (node("a", "Conv", CPU),), CUDA: (node("b"),)}
+    found = ran(environment="no-driver", events=events, gpu="A10 (8.6)")
+
+    assert (found.verdict, found.values, found.gpu) == ("no-driver", (), None)
+    assert (found.fallbacks, found.checked, found.copies) == ((), (), None)
+    assert found.operators == {"Conv": 1}

@@ -1,0 +1,855 @@
+"""Whether a lock still holds: what is read of it, what has drifted, and which line says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from told import gains, required, values_of
+
+import synthetic
+from ortgpu_fix.cli.parser import parse
+from ortgpu_fix.errors import Error
+from ortgpu_fix.facts.document import from_json
+from ortgpu_fix.facts.model import Facts, OnnxRuntime
+from ortgpu_fix.guests.machines import check_lock_command as check_lock
+from ortgpu_fix.guests.machines.drift import Drift, drift
+from ortgpu_fix.guests.machines.drift_report import drift_json, drift_sections
+from ortgpu_fix.guests.machines.parse_lock import read_lock
+from ortgpu_fix.lock.formats.dockerfile import dockerfile
+from ortgpu_fix.lock.formats.pylock import pylock
+from ortgpu_fix.lock.formats.requirements_txt import requirements
+from ortgpu_fix.lock.formats.uv import uv_lines
+from ortgpu_fix.lock.machine_lines import machine_text
+from ortgpu_fix.lock.model import Lock, LockTarget
+from ortgpu_fix.matrix.load import load_matrix
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import PastedCommand
+from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+
+MATRIX = synthetic.matrix()
+ZERO, ONE = "0" * 64, "1" * 64
+SET = {"nvidia-cublas-cu12": "12.8.4", "nvidia-cudnn-cu12": "9.28.0", "onnxruntime-gpu": "1.26.0"}
+CLOSURE = {"flatbuffers": "25.2.10", "numpy": "2.4.6"}
+"""What else onnxruntime-gpu requires: with hashes pip and uv install nothing that is not pinned."""
+INSTALLED = [f"{name} {version}" for name, version in (SET | CLOSURE).items()]
+STAND_IN = (
+    f"onnxruntime @ https://x.example/onnxruntime-1.26.0-py3-none-any.whl --hash=sha256:{ONE}\n"
+)
+HEAD = "# matrix: 2026-01-01 sha256:invented\n"
+
+
+def lock(pins: dict[str, str] = SET, sha: str = ZERO, extra: str = "") -> str:
+    def rows(pins: dict[str, str]) -> str:
+        return "".join(f"{name}=={it} \\\n    --hash=sha256:{sha}\n" for name, it in pins.items())
+
+    closure = {name: it for name, it in CLOSURE.items() if name not in extra and name not in pins}
+    return HEAD + rows(pins) + extra + rows(closure)
+
+
+def checked(text: str, facts: Facts | None = None, **options: Any) -> Drift:
+    machine = synthetic.facts(*INSTALLED) if facts is None else facts
+    return drift(read_lock(text, "lock.txt"), machine, PlanOptions(**options), MATRIX)
+
+
+def codes(found: Drift) -> list[str]:
+    return [why.code for why in found.against]
+
+
+# What is read.
+
+
+def read(text: str) -> list[tuple[str, str, str, list[tuple[str, int]], int]]:
+    return [
+        (
+            pin.name,
+            pin.version,
+            pin.marker,
+            [(one.sha256[0], one.line) for one in pin.hashes],
+            pin.line,
+        )
+        for pin in read_lock(text, "lock").pins
+    ]
+
+
+def test_a_requirements_file_is_read_with_its_lines() -> None:
+    text = f"""\
+# a comment
+--index-url https://example.invalid/simple
+-r other.txt
+numpy>=1.21  # no pin
+Numpy==2.0.0 ; python_version < "3.13" \\
+    --hash=sha256:{ZERO} \\
+    --hash=sha256:{ONE.upper()}
+
+flatbuffers==25.*
+./wheels/ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl ; sys_platform == 'linux' \\
+    --hash=sha256:{ONE}
+torch @ https://example.invalid/torch-2.5.1%2Bcu124-cp311-cp311-linux_x86_64.whl
+../not-a-wheel.zip
+packaging==25.0 \\"""
+
+    assert read(text) == [
+        ("numpy", "2.0.0", 'python_version < "3.13"', [("0", 6), ("1", 7)], 5),
+        (
+            "ortgpu-fix-libraries",
+            "1.26.0+setabc",
+            "sys_platform == 'linux'",
+            [("1", 11)],
+            10,
+        ),
+        ("torch", "2.5.1+cu124", "", [], 12),
+        ("packaging", "25.0", "", [], 14),
+    ]
+
+
+def test_a_pylock_is_read_with_its_lines() -> None:
+    text = f"""\
+{HEAD}lock-version = "1.0"
+created-by = "ortgpu-fix"
+
+[[packages]]
+name = "Numpy"
+version = "2.0.0"
+marker = "python_version < '3.13'"
+wheels = [
+    {{url = "https://example.invalid/numpy.whl", hashes = {{sha256 = "{ZERO}"}}}},
+    {{url = "https://example.invalid/numpy2.whl", hashes = {{sha256 = "{ONE}"}}}},
+]
+
+[[packages]]
+name = "local"
+directory = {{path = "."}}
+"""
+
+    assert read(text) == [
+        ("numpy", "2.0.0", "python_version < '3.13'", [("0", 10), ("1", 11)], 6),
+    ]
+    assert read_lock(text, "lock").matrix_date == "2026-01-01"
+
+
+def test_a_pylock_of_inline_tables_is_read_too() -> None:
+    text = f"""\
+lock-version = "1.0"
+packages = [
+  {{name = "a", version = "1", wheels = [{{hashes = {{sha256 = "{ZERO}"}}}}]}},
+  {{name = "b", version = "2"}},
+]
+"""
+
+    assert read(text) == [("a", "1", "", [("0", 3)], 3), ("b", "2", "", [], 4)]
+
+
+def test_a_name_that_is_written_in_escapes_stands_on_the_first_line() -> None:
+    text = r"""lock-version = "1.0"
+packages = [{name = "\u0061", version = "1"}]
+"""
+
+    assert read(text) == [("a", "1", "", [], 1)]
+
+
+def test_the_lines_for_uv_are_read() -> None:
+    text = """\
+[project]
+dependencies = ["numpy>=2", "torch==2.5.1"]
+
+[dependency-groups]
+gpu = [
+    "onnxruntime-gpu==1.26.0 ; sys_platform == 'linux'",
+    {include-group = "dev"},
+]
+"""
+
+    assert read(text) == [
+        ("torch", "2.5.1", "", [], 2),
+        ("onnxruntime-gpu", "1.26.0", 'sys_platform == "linux"', [], 6),
+    ]
+    assert read_lock(text, "lock").format == "uv"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "it pins nothing"),
+        ("numpy\n", "it pins nothing"),
+        ("a==1\n./b-1-py3-none-any.whl ; what is this\n", "line 2"),
+        ('lock-version = "1.0"\npackages = [{version = "1"}]\n', "KeyError: 'name'"),
+        ('project = "x"\n', "AttributeError"),
+    ],
+)
+def test_what_is_no_lock_is_unreadable(text: str, cause: str) -> None:
+    with pytest.raises(Error, match="lock-unreadable") as caught:
+        read_lock(text, "lock.txt")
+
+    assert cause in str(caught.value)
+
+
+# What has drifted.
+
+
+def test_a_lock_that_holds_and_is_installed() -> None:
+    found = checked(lock())
+
+    assert found.verdict == "holds"
+    assert found.newest is None
+    assert [gains(row) for row in found.unlock] == ["onnxruntime-gpu 1.31.0"]
+    assert not found.matrix_moved
+
+
+def test_what_is_not_installed_has_drifted() -> None:
+    found = checked(
+        lock(),
+        synthetic.facts(
+            *INSTALLED[3:], INSTALLED[0], "nvidia-cudnn-cu12 9.1.0", "onnxruntime 1.22"
+        ),
+    )
+
+    assert found.verdict == "drifted"
+    assert [(row.name, row.locked, row.installed) for row in found.moved] == [
+        ("nvidia-cudnn-cu12", "9.28.0", "9.1.0"),
+        ("onnxruntime-gpu", "1.26.0", None),
+        ("onnxruntime", None, "1.22"),
+    ]
+
+
+def test_a_build_that_no_table_names_is_in_no_lock() -> None:
+    facts = synthetic.facts(*INSTALLED, "ort-ours 1.22.0")
+    facts = facts._replace(onnxruntime=OnnxRuntime("ort-ours", "1.22.0"))
+
+    assert [row.name for row in checked(lock(), facts).moved] == ["ort-ours"]
+
+
+def test_the_cpu_build_in_the_place_of_the_stand_in_has_drifted() -> None:
+    text = lock(extra=STAND_IN)
+    provided = {"name": "onnxruntime", "version": "1.26.0", "provided": True}
+
+    assert checked(text, synthetic.facts(*INSTALLED, provided)).verdict == "holds"
+    assert checked(text, synthetic.facts(*INSTALLED, "onnxruntime 1.26.0")).moved
+
+
+def test_a_damaged_distribution_has_drifted() -> None:
+    gutted = {"name": "nvidia-cudnn-cu12", "version": "9.28.0", "intact": False}
+    [moved] = checked(lock(), synthetic.facts(*INSTALLED[2:], INSTALLED[0], gutted)).moved
+
+    assert (moved.locked, moved.installed) == ("9.28.0", "9.28.0")
+
+
+def test_a_tampered_hash_names_its_line() -> None:
+    text = lock().replace(ZERO, "f" * 64, 1)
+    found = checked(text)
+
+    assert found.verdict == "drifted"
+    assert [(row.line, row.why.code) for row in found.differences] == [(3, "lock-hash-unknown")]
+
+
+def test_what_is_no_hash_any_more_names_its_line_whoever_knows_the_wheel() -> None:
+    """The matrix knows nothing of flatbuffers; that pip would refuse the line can be seen."""
+    hashed = f"flatbuffers==25.2.10 \\\n    --hash=sha256:{ONE}\nnumpy==2.4.6\n"
+    text = lock(extra=hashed)
+    broken = text.replace(ONE, "z" + ONE[1:]).replace(ZERO, ZERO[1:], 1)
+    known = synthetic.facts(*INSTALLED, "flatbuffers 25.2.10", "numpy 2.4.6")
+
+    assert [(row.line, row.why.code) for row in checked(text, known).differences] == [
+        (10, "lock-hash-broken")
+    ]
+    assert [(row.line, row.why.code) for row in checked(broken, known).differences] == [
+        (3, "lock-hash-broken"),
+        (9, "lock-hash-broken"),
+        (10, "lock-hash-broken"),
+    ]
+    assert checked("\n".join(f"{name}=={one}" for name, one in SET.items())).verdict == "holds"
+
+
+def test_a_hash_that_the_matrix_should_know_is_compared() -> None:
+    found = checked(lock({"msvc-runtime": "14.40.33807"}, ONE))
+
+    assert [(row.line, row.why.code) for row in found.differences] == [(3, "lock-hash-unknown")]
+
+
+def test_a_tampered_pin_names_its_line() -> None:
+    found = checked(lock(SET | {"nvidia-cudnn-cu12": "9.28.1"}))
+
+    assert found.verdict == "impossible"
+    assert [(row.line, row.why.code) for row in found.differences] == [(4, "lock-version-unknown")]
+    assert codes(found) == ["library-pinned"]
+
+
+def test_a_set_that_this_machine_cannot_run() -> None:
+    found = checked(lock(), synthetic.facts(*INSTALLED, driver="11.7", gpus=("7.0",)))
+
+    assert found.verdict == "impossible"
+    assert codes(found) == ["driver-too-old", "library-no-gpu-code"]
+
+
+def test_a_release_that_the_matrix_does_not_know() -> None:
+    assert codes(checked(lock(SET | {"onnxruntime-gpu": "9.9"}))) == ["lock-release-unknown"]
+
+
+def test_a_lock_that_lacks_a_library() -> None:
+    pins = {name: version for name, version in SET.items() if name != "nvidia-cublas-cu12"}
+
+    assert codes(checked(lock(pins))) == ["lock-lacks"]
+
+
+def test_a_lock_for_another_python() -> None:
+    text = "onnxruntime-gpu==1.26.0 ; python_version == '3.12'\n"
+
+    assert codes(checked(text)) == ["lock-not-for"]
+
+
+def test_the_lock_of_machines_without_a_gpu() -> None:
+    here = synthetic.facts("onnxruntime 1.26.0", driver=None, gpus=())
+
+    assert checked("onnxruntime==1.26.0\n", here).verdict == "holds"
+    assert codes(checked("onnxruntime==1.26.0\n")) == ["lock-cpu-only"]
+
+
+def test_what_a_newer_driver_and_matrix_change() -> None:
+    old = lock().replace("sha256:invented", "sha256:older")
+    found = checked(old, synthetic.facts(*INSTALLED, driver="13.0"))
+
+    assert found.verdict == "holds"
+    assert found.newest == "1.31.0"
+    assert found.matrix_moved
+
+
+def test_the_newest_is_told_although_another_program_uses_an_older_cuda() -> None:
+    """A plan would prefer the release that shares CUDA 12 with it; that 1.31 works is news."""
+    found = checked(lock(), synthetic.facts("transformer 4.6", driver="13.0"))
+
+    assert found.newest == "1.31.0"
+
+
+@pytest.mark.parametrize("version", ["1.26.0", "9.9+set"])
+def test_wheels_of_our_own_in_a_lock_ask_for_nothing(version: str) -> None:
+    """The set is judged by the build that is locked; what stands beside it requires nothing."""
+    assert codes(checked(lock(SET | {"ortgpu-fix-libraries": version}))) == []
+    assert codes(checked(lock(extra=STAND_IN.replace("1.26.0", version)))) == []
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "onnxruntime-directml"])
+def test_a_lock_that_installs_another_build_beside_that_for_the_gpu(name: str) -> None:
+    """uv.lock of a project that requires fastembed and onnxruntime-gpu had both, and held."""
+    found = checked(lock(SET | {name: "1.26.0"}))
+    [why] = found.against
+
+    assert found.verdict == "impossible"
+    assert why.code == "lock-rival"
+    assert values_of(why) == {"distribution": f"{name} 1.26.0"}
+    assert codes(checked(lock(extra=f"{name}==1.26.0 ; sys_platform == 'darwin'\n"))) == []
+
+
+def test_a_machine_where_nothing_works_has_no_newer_release() -> None:
+    found = checked(lock(), synthetic.facts(*INSTALLED, driver=None))
+
+    assert (found.verdict, found.newest) == ("impossible", None)
+
+
+@pytest.mark.parametrize("name", ["torch", "torchaudio", "torchvision"])
+def test_builds_of_torch_may_come_from_indexes_that_the_matrix_does_not_hold(name: str) -> None:
+    matrix = load_matrix()
+    text = lock({name: "0.0.1+local"})
+
+    found = drift(read_lock(text, "lock.txt"), synthetic.facts(), PlanOptions(), matrix)
+
+    assert found.differences == ()
+
+
+def told(found: Drift, text: str, language: Any = "en") -> str:
+    locked = read_lock(text, "lock.txt")
+    return plain(drift_sections(found, locked, "lock.txt", MATRIX, load_texts(language)))
+
+
+def test_it_is_told_to_the_letter() -> None:
+    text = lock(SET | {"nvidia-cublas-cu12": "12.9.1"}).replace(ZERO, ONE, 1)
+    found = checked(text)
+
+    assert told(found, text) == (
+        f"""\
+Lock  lock.txt  onnxruntime-gpu 1.26.0
+
+Not as the matrix has it
+  line 3  no wheel of nvidia-cublas-cu12 12.9.1 has the hash {ONE}
+
+The environment differs from the lock
+  nvidia-cublas-cu12  12.8.4 is installed, 12.9.1 is locked
+
+To use a newer release
+  driver >= 580.65.06  onnxruntime-gpu 1.31.0
+
+The lock can work here, but the environment has drifted from it (see above)"""
+    )
+
+
+ANSWERS = {
+    "holds": (lock(), synthetic.facts(*INSTALLED, driver="13.0")),
+    "not there": (lock().replace("invented", "older"), synthetic.facts("onnxruntime 1.22")),
+    "impossible": (lock(), synthetic.facts(driver="11.7")),
+    "elsewhere": ("onnxruntime==1 ; python_version < '3'\n", synthetic.facts()),
+    "damaged": (
+        lock(),
+        synthetic.facts({"name": "onnxruntime-gpu", "version": "1.26.0", "intact": False}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_is_told_in_both_languages_and_as_json(name: str) -> None:
+    text, facts = ANSWERS[name]
+    found = checked(text, facts)
+    document = drift_json(found, read_lock(text, "l"), "l", MATRIX, load_texts("en"))
+
+    assert "{" not in told(found, text) + told(found, text, "zh")
+    assert json.loads(json.dumps(document))["verdict"] == found.verdict
+    assert told(found, text).endswith(load_texts("en").label(f"drift-{found.verdict}"))
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("holds", "The lock works there, and the environment matches it"),
+        ("damaged", "The lock works there, but the environment has drifted from it (see above)"),
+        ("impossible", "The lock does not work there"),
+    ],
+)
+def test_of_a_machine_of_its_header_it_is_not_told_as_of_this_one(name: str, end: str) -> None:
+    """Where no GPU is here it ended with "The lock can work here", and JSON began with "for "."""
+    text, facts = ANSWERS[name]
+    found = replace(checked(text, facts), machine=facts)
+    document = drift_json(found, read_lock(text, "l"), "l", MATRIX, load_texts("en"))
+
+    assert told(found, text).endswith(f"\n{end}")
+    assert document["machine"] == machine_text(facts)
+    alone = {"holds": "The lock works there", "impossible": "The lock does not work there"}
+    if name in alone:
+        assert told(replace(found, compared=False), text).endswith(f"\n{alone[name]}")
+
+
+def test_a_lock_with_another_hash_is_no_drift_of_the_environment() -> None:
+    text = lock().replace(ZERO, ONE, 1)
+    end = "\nThe lock is not as the matrix has it (see above)"
+
+    assert told(checked(text, synthetic.facts(*INSTALLED)), text).endswith(end)
+    assert not told(checked(text, synthetic.facts()), text).endswith(end)
+
+
+# The command, on the real matrix.
+
+
+def machine(tmp_path: Path, *packages: Any) -> list[str]:
+    document = synthetic.document(*packages, driver="12.2", python="3.11.7")
+    (tmp_path / "machine.json").write_text(json.dumps(document))
+    return ["--facts", str(tmp_path / "machine.json")]
+
+
+def real_lock(tmp_path: Path) -> tuple[str, dict[str, str]]:
+    facts = from_json(json.loads(json.dumps(synthetic.document(driver="12.2", python="3.11.7"))))
+    made = resolve(facts, PlanOptions(), load_matrix())
+    rows = [f"{one.name}=={one.version} --hash=sha256:{one.sha256}" for one in made.selection]
+    closure = {Requirement(line).name: "99" for line in made.requires}
+    rows += [f"{name}=={version} --hash=sha256:{ONE}" for name, version in closure.items()]
+    (tmp_path / "lock.txt").write_text("\n".join(rows) + "\n")
+    return str(tmp_path / "lock.txt"), {one.name: one.version for one in made.selection} | closure
+
+
+def exit_code(*argv: str) -> int:
+    return check_lock.run(parse(argv), {}, "en")
+
+
+def test_the_exit_codes_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, pins = real_lock(tmp_path)
+    installed = [f"{name} {version}" for name, version in pins.items()]
+
+    assert exit_code("lock", "--check", file, *machine(tmp_path, *installed)) == 0
+    assert exit_code("lock", "--check", file, *machine(tmp_path)) == 1
+    assert "not installed, 1.26.0 is locked" in capsys.readouterr().out
+    text = Path(file).read_text().replace("onnxruntime-gpu==1.26.0", "onnxruntime-gpu==1.31.1")
+    Path(file).write_text(text)
+    assert exit_code("lock", "--json", "--check", file, *machine(tmp_path, *installed)) == 3
+    document = json.loads(capsys.readouterr().out)
+    line = text.splitlines().index(next(row for row in text.splitlines() if "1.31.1" in row)) + 1
+    assert {row["line"] for row in document["differences"]} == {line}
+    assert [row["code"] for row in document["reasons"]][:1] == ["driver-too-old"]
+
+
+def test_a_lock_without_the_wheel_of_this_python_cannot_work_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, _ = real_lock(tmp_path)
+    other = synthetic.document(driver="12.2", python="3.12.1")
+    (tmp_path / "other.json").write_text(json.dumps(other))
+
+    assert exit_code("lock", "--check", file, "--facts", str(tmp_path / "other.json")) == 3
+    said = capsys.readouterr().out
+    assert "the wheel of onnxruntime-gpu 1.26.0 for linux_x86_64, cp312" in said
+    assert "nvidia-cudnn-cu12 9" not in said.partition("environment")[0]
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00", b"onnxruntime"])
+def test_a_lock_that_cannot_be_read(content: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(Error, match="lock-unreadable"):
+        exit_code("lock", "--check", str(file), *machine(tmp_path))
+
+
+def test_what_has_no_end_is_no_lock(tmp_path: Path) -> None:
+    for file in ("/dev/zero", str(tmp_path / "huge")):
+        if file != "/dev/zero":
+            with Path(file).open("wb") as stream:
+                stream.truncate(1_000_000_000)  # of zeros, and nowhere on the disk
+        elif not Path(file).exists():
+            continue
+        with pytest.raises(Error, match=r"file-too-large.*20 MB"):
+            exit_code("lock", "--check", file, *machine(tmp_path))
+
+
+def test_a_lock_may_come_through_a_pipe_and_with_the_line_ends_of_windows(tmp_path: Path) -> None:
+    file, _ = real_lock(tmp_path)
+    written = Path(file).read_bytes()
+    Path(file).write_bytes(written.replace(b"\n", b"\r\n"))
+    assert exit_code("lock", "--check", file, *machine(tmp_path)) == 1
+
+    if hasattr(os, "mkfifo"):
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=(written,))
+        writer.start()
+        assert exit_code("lock", "--check", str(pipe), *machine(tmp_path)) == 1
+        writer.join()
+
+
+def test_a_lock_is_needed() -> None:
+    with pytest.raises(Error, match="flag-alone"):
+        parse(["lock", "--check"])
+
+
+# What `ortgpu-fix lock` writes, in each format.
+
+
+def _wheel(name: str, version: str) -> Wheel:
+    return Wheel(
+        name=name, version=version, index_url=PYPI, file=f"{name}.whl", size=1, sha256=ZERO
+    )
+
+
+def made_lock() -> Lock:
+    """Return a lock of the invented set for two Pythons, with a companion."""
+    wheels = {name: _wheel(name, version) for name, version in SET.items()}
+    companion = Wheel(
+        name="ortgpu-fix-libraries",
+        version="1.26.0+setabc",
+        index_url=HERE,
+        file="ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl",
+        size=1,
+        sha256=ONE,
+    )
+    chosen = [Pinned(wheel=wheel, url="https://files.example/x.whl") for wheel in wheels.values()]
+    chosen.append(Pinned(wheel=companion, url=f"./wheels/{companion.file}"))
+    return Lock(
+        distribution="onnxruntime-gpu",
+        version="1.26.0",
+        cuda="12",
+        python="3.11",
+        preload_dlls=True,
+        targets=(
+            LockTarget(
+                machines=(),
+                facts=synthetic.facts(),
+                chosen=tuple(chosen),
+                closure=tuple(
+                    Pinned(wheel=_wheel(name, it), url="https://files.example/x.whl")
+                    for name, it in CLOSURE.items()
+                ),
+                ranges=("flatbuffers",),
+            ),
+        ),
+        commands=(PastedCommand(None, "ortgpu-fix lock"),),
+        matrix_date="2026-01-01",
+        matrix_digest="sha256:invented",
+    )
+
+
+WRITERS: dict[str, Callable[[Lock], str]] = {
+    "requirements": requirements,
+    "pylock": pylock,
+    "uv": uv_lines,
+    "dockerfile": lambda lock: dockerfile(lock, b""),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_each_format_is_read_back(name: str) -> None:
+    text = WRITERS[name](made_lock())
+    locked = read_lock(text, name)
+    there = synthetic.facts(*INSTALLED, "ortgpu-fix-libraries 1.26.0+setabc")
+
+    assert locked.format == name
+    assert locked.matrix_digest == "sha256:invented"
+    pins = {pin.name: (pin.version, [one.sha256 for one in pin.hashes]) for pin in locked.pins}
+    hashes = [] if name == "uv" else [ZERO]
+    closure = {} if name == "uv" else CLOSURE  # its own lock has that
+    assert pins == {
+        **{each: (version, hashes) for each, version in (SET | closure).items()},
+        "ortgpu-fix-libraries": ("1.26.0+setabc", [] if name == "uv" else [ONE]),
+    }
+    assert drift(locked, there, PlanOptions(), MATRIX).verdict == "holds"
+    for pin in locked.pins:
+        assert pin.name.replace("-", "_") in text.splitlines()[pin.line - 1].replace("-", "_")
+        assert all(one.sha256 in text.splitlines()[one.line - 1] for one in pin.hashes)
+
+
+def test_the_torch_of_a_lock_counts() -> None:
+    """torch for CUDA 11 cannot share a process with a build for CUDA 12."""
+    assert codes(checked(lock(SET | {"torch": "2.5.1+cu118"}))) == ["torch-other-cuda"]
+    assert not codes(checked(lock(SET | {"torch": "2.5.1+cpu"})))
+
+
+TORCH_WHEEL = next(
+    wheel
+    for build in load_matrix().torch.builds
+    for wheel in build.wheels
+    if wheel.file == "torch-2.10.0-3-cp311-cp311-manylinux_2_28_x86_64.whl"
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "sha", "said"),
+    [
+        ("2.10.0", TORCH_WHEEL.sha256, []),
+        ("2.10.0", ONE, ["lock-hash-unknown"]),
+        ("2.11.0", TORCH_WHEEL.sha256, ["lock-hash-unknown"]),
+        ("2.10.0+cu126", ONE, []),
+        ("2.99.0", ONE, []),
+    ],
+)
+def test_a_torch_of_pypi_is_held_against_its_hash(version: str, sha: str, said: list[str]) -> None:
+    """Of what other indexes have, and of later releases, the matrix knows none."""
+    text = lock({"torch": version, "torchvision": "0.99.0", "torchaudio": "2.99.0"}, sha)
+    found = drift(read_lock(text, "lock.txt"), synthetic.facts(), PlanOptions(), load_matrix())
+
+    assert [row.why.code for row in found.differences] == said
+
+
+@pytest.mark.parametrize("python", ["3.11.7", "3.12.1"])
+@pytest.mark.parametrize("tag", ["manylinux_2_28_x86_64", "win_amd64"])
+@pytest.mark.parametrize("start", ["torch-2.11.0", "torchvision-0.26.0", "torchaudio-2.11.0"])
+def test_a_wheel_of_torch_fits_its_system_and_its_python_alone(
+    start: str, tag: str, python: str
+) -> None:
+    """As its name says; a lock without the wheel of this machine cannot be installed there."""
+    of_torch = load_matrix().torch
+    wheels = [wheel for row in of_torch.builds for wheel in row.wheels]
+    wheels += [wheel for library in of_torch.companions for wheel in library.wheels]
+    files = {wheel.file: wheel.sha256 for wheel in wheels}
+    name, version, *_ = start.split("-")
+    locked = read_lock(lock({name: version}, files[f"{start}-cp311-cp311-{tag}.whl"]), "lock.txt")
+
+    found = drift(locked, synthetic.machine(version=python), PlanOptions(), load_matrix())
+
+    missing = [values_of(why) for why in found.against if why.code == "lock-hash-missing"]
+    fits = tag.startswith("manylinux") and python == "3.11.7"
+    assert [row["distribution"] for row in missing] == ([] if fits else [name])
+    assert all(row["python"] == f"cp{python[0]}{python[2:4]}" for row in missing)
+
+
+@pytest.mark.parametrize("python", ["3.11.7", "3.12.1"])
+def test_a_wheel_for_every_python_fits_each(python: str) -> None:
+    """As torchvision's are from 0.29.2 on."""
+    matrix = load_matrix()
+    wheels = {wheel.file: wheel for row in matrix.torch.companions for wheel in row.wheels}
+    wheel = wheels["torchvision-0.29.2-py3-none-manylinux_2_28_x86_64.whl"]
+    locked = read_lock(lock({"torchvision": "0.29.2"}, wheel.sha256), "lock.txt")
+
+    found = drift(locked, synthetic.machine(version=python), PlanOptions(), matrix)
+
+    assert "lock-hash-missing" not in codes(found)
+
+
+def test_the_torch_of_a_lock_counts_on_a_machine_without_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """torch 2.11 is for CUDA 13, and the set of the lock for CUDA 12."""
+    file, _ = real_lock(tmp_path)
+    with Path(file).open("a") as rows:
+        rows.write(f"torch==2.11.0 \\\n    --hash=sha256:{ONE}\n")
+
+    assert exit_code("lock", "--json", "--check", file, *machine(tmp_path)) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [row["code"] for row in document["reasons"]] == ["torch-other-cuda"]
+    assert [row["code"] for row in document["differences"]] == ["lock-hash-unknown"]
+
+
+PROVIDED = {"name": "onnxruntime", "version": "1.26.0", "provided": True}
+APP = {"name": "app", "version": "1", "requires": ["onnxruntime-gpu<1.20"]}
+
+
+@pytest.mark.parametrize(
+    ("pins", "packages", "moved"),
+    [
+        (SET, INSTALLED, []),
+        (
+            SET,
+            [*INSTALLED[:2], *INSTALLED[3:], "onnxruntime-gpu 1.26"],
+            [],
+        ),  # another way to write it
+        (SET, [*INSTALLED, "scipy 1.17"], []),  # of no concern to the lock
+        (SET, [*INSTALLED, PROVIDED], []),  # the stand-in is made here, and in no index
+        (SET, [*INSTALLED, "onnxruntime 1.26.0"], [("onnxruntime", None, "1.26.0")]),
+        (SET, [*INSTALLED, "onnxruntime-directml 1.24"], [("onnxruntime-directml", None, "1.24")]),
+        (SET | {"numpy": "2.0"}, [*INSTALLED[:4], "numpy 2.1"], [("numpy", "2.0", "2.1")]),
+        (SET | {"numpy": "2.0"}, INSTALLED[:4], [("numpy", "2.0", None)]),
+        (
+            {"onnxruntime": "1.26.0"},
+            [*INSTALLED, "onnxruntime 1.26.0"],
+            [("onnxruntime", "1.26.0", "1.26.0")],
+        ),
+        ({"onnxruntime": "1.26.0"}, [*INSTALLED, PROVIDED], []),
+    ],
+)
+def test_what_is_installed_otherwise_than_locked(
+    pins: dict[str, str], packages: list[Any], moved: list[tuple[str, str | None, str | None]]
+) -> None:
+    text = lock(extra=STAND_IN) if "onnxruntime" in pins else lock(pins)
+    found = checked(text, synthetic.facts(*packages))
+
+    assert [(row.name, row.locked, row.installed) for row in found.moved] == moved
+    assert found.verdict == ("drifted" if moved else "holds")
+
+
+def test_the_cpu_build_of_a_lock_for_it_needs_not_be_made_here() -> None:
+    here = synthetic.facts("onnxruntime 1.26.0", driver=None, gpus=())
+
+    assert checked("onnxruntime==1.26.0\n", here).moved == ()
+
+
+def test_the_torch_of_the_lock_takes_the_place_of_the_installed_one_alone() -> None:
+    cpu = lock(SET | {"torch": "2.5.1+cpu"})
+
+    assert codes(checked(cpu, synthetic.facts(*INSTALLED, "torch 2.5.1+cu118"))) == []
+    assert codes(checked(lock(), synthetic.facts(*INSTALLED, "torch 2.5.1+cu118"))) == [
+        "torch-other-cuda"
+    ]
+    assert codes(checked(cpu, synthetic.facts(*INSTALLED, APP))) == ["demand-conflict"]
+
+
+def test_what_the_options_require_counts_too() -> None:
+    assert codes(checked(lock(), requirements=required("onnxruntime-gpu<1.20"))) == [
+        "demand-conflict"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "cuda", "newest"),
+    [
+        (lock(), "12.8", None),  # it is the newest that works here
+        (lock(), "13.0", "1.31.0"),
+        (lock(SET | {"onnxruntime-gpu": "1.31.0"}), "13.0", None),
+        (lock(SET | {"onnxruntime-gpu": "1.99.0"}), "13.0", None),
+        ("numpy==2.0\n", "13.0", None),  # it has no onnxruntime
+    ],
+)
+def test_the_newest_release_is_named_where_it_is_newer(
+    text: str, cuda: str, newest: str | None
+) -> None:
+    assert checked(text, synthetic.facts(driver=cuda)).newest == newest
+
+
+@pytest.mark.parametrize(
+    ("head", "moved"),
+    [("", False), (HEAD, False), (HEAD.replace("invented", "older"), True)],
+)
+def test_a_lock_of_another_matrix_says_so(head: str, *, moved: bool) -> None:
+    assert checked(lock().replace(HEAD, head)).matrix_moved == moved
+
+
+def test_of_two_builds_that_are_locked_that_for_the_gpu_counts() -> None:
+    both = checked(lock(SET | {"onnxruntime": "1.26.0"})).release
+    cpu = checked("onnxruntime==1.20.0\n").release
+
+    assert both is not None
+    assert (both.name, both.version) == ("onnxruntime-gpu", "1.26.0")
+    assert cpu is not None
+    assert (cpu.name, cpu.version) == ("onnxruntime", "1.20.0")
+    assert checked("numpy==2.0\n").release is None
+
+
+def test_two_versions_of_one_distribution_are_refused_by_whoever_installs_them() -> None:
+    """A merge of two branches left both; the last one was told, and the lock held."""
+    again = f"onnxruntime-gpu==1.20.0 --hash=sha256:{ZERO}\n"
+    [why] = checked(lock(extra=again)).against
+    apart = again.replace(" --hash", " ; python_version < '3.9' --hash")
+
+    assert why.code == "lock-twice"
+    assert values_of(why) == {"distribution": "onnxruntime-gpu", "versions": "1.26.0, 1.20.0"}
+    assert codes(checked(lock(extra=apart))) == []
+    assert codes(checked(lock(extra=again.replace("1.20.0", "1.26")))) == []
+    plain = "\n".join(f"{name}=={it}" for name, it in SET.items())
+    assert codes(checked(f"{plain}\nonnxruntime-gpu==1.26.0\n")) == []
+
+
+def test_a_release_may_be_written_without_its_last_zero() -> None:
+    found = checked(lock(SET | {"onnxruntime-gpu": "1.26"}))
+
+    assert found.verdict == "holds"
+    assert found.release is not None
+    assert found.release.version == "1.26.0"
+
+
+@pytest.mark.parametrize("name", CLOSURE)
+def test_with_hashes_what_the_build_requires_has_to_be_pinned(name: str) -> None:
+    """pip and uv refuse a requirement without a hash where another one has one."""
+    text = lock()
+    [line] = [row for row in text.splitlines() if row.startswith(name)]
+    without = text.replace(f"{line}\n    --hash=sha256:{ZERO}\n", "")
+    found = checked(without)
+
+    assert [(why.code, values_of(why)) for why in found.against] == [
+        ("lock-lacks", {"distribution": name})
+    ]
+    unhashed = "\n".join(f"{one}=={it}" for one, it in SET.items())
+    assert checked(unhashed).against == ()
+
+
+def test_the_build_for_this_python_counts() -> None:
+    rows = "".join(
+        f"onnxruntime-gpu=={it} ; python_version {at} '3.12' --hash=sha256:{ZERO}\n"
+        for it, at in (("1.26.0", "<"), ("1.20.0", ">="))
+    )
+    found = checked(lock({name: it for name, it in SET.items() if "onnx" not in name}, extra=rows))
+
+    assert found.release is not None
+    assert (found.release.version, found.against) == ("1.26.0", ())
+
+
+def test_what_the_matrix_has_no_distribution_of_is_not_asked_for() -> None:
+    """A lock may leave Microsoft's runtime to the system."""
+    windows = {"system": "windows", "machine": "x86_64"}
+    here = synthetic.facts(platform=windows, driver="12.4")
+    made = resolve(here, PlanOptions(), load_matrix())
+    rows = [f"{one.name}=={one.version}" for one in made.selection if one.name != "msvc-runtime"]
+    found = drift(read_lock("\n".join(rows), "lock"), here, PlanOptions(), load_matrix())
+
+    assert len(rows) == len(made.selection) - 1
+    assert found.against == ()
+
+
+def test_a_plugin_in_a_folder_of_its_own_is_no_rival() -> None:
+    """onnxruntime-qnn is one from 2.0 on, and shared the folder before."""
+    matrix = MATRIX._replace(plugin_since={"onnxruntime-directml": "2.0.0"})
+    for version, code in (("2.0.0", []), ("1.24.0", ["lock-rival"])):
+        locked = read_lock(lock(SET | {"onnxruntime-directml": version}), "lock")
+        found = drift(locked, synthetic.facts(*INSTALLED), PlanOptions(), matrix)
+        assert codes(found) == code

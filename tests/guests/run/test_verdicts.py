@@ -1,0 +1,610 @@
+"""What a session got of what it asked for, the groups, the advice, and every way to tell them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import documents
+import pytest
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.guests.run.advice import Packed, advice_of, find_knob, knobs_of
+from ortgpu_fix.guests.run.events import (
+    Asked,
+    Frame,
+    ImportedLibrary,
+    InferenceSession,
+    MissingLibrary,
+    ProgramSeen,
+    PythonProcess,
+    Runs,
+    TorchState,
+    Unobserved,
+    parse_events,
+)
+from ortgpu_fix.guests.run.report import (
+    Advised,
+    ProgramReport,
+    program_json,
+    program_sections,
+    session_line,
+)
+from ortgpu_fix.guests.run.verdicts import (
+    CUDA,
+    MadeBy,
+    Maker,
+    ProgramVerdict,
+    SessionGroup,
+    grouped,
+    judge_program,
+    verdict_of,
+    without_gpu,
+)
+from ortgpu_fix.log_lines.explanations import Explanation
+from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.messages.shells import PROGRAM
+from ortgpu_fix.plan.reasons import Severity
+
+CPU, TENSORRT = "CPUExecutionProvider", "TensorrtExecutionProvider"
+OPENVINO = "OpenVINOExecutionProvider"
+FRAME = Frame("/env/site-packages/rembg/session.py", 46, "__init__")
+MADE = MadeBy(Maker("rembg", "2.0.57", FRAME), (), Frame("/home/me/app.py", 3, "<module>"))
+
+
+def session(
+    *asked: str, got: tuple[str, ...] | None = (CPU,), library: str = "onnxruntime", name: str = "1"
+) -> InferenceSession:
+    wanted = tuple(Asked(each) for each in asked) or None
+    available = (TENSORRT, CUDA, CPU)
+    return InferenceSession(
+        id=name, pid=7, library=library, asked=wanted, got=got, available=available
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "got", "verdict"),
+    [
+        ((), (CPU,), "never-asked"),
+        ((CPU,), (CPU,), "never-asked"),
+        ((CPU, "AzureExecutionProvider"), (CPU,), "never-asked"),
+        ((CUDA, CPU), (CPU,), "asked-not-got"),
+        ((CUDA,), None, "asked-not-got"),
+        ((CUDA, CPU), (CUDA, CPU), "got"),
+        ((TENSORRT, CUDA, CPU), (CUDA, CPU), "asked-tensorrt-got-cuda"),
+        ((TENSORRT, CUDA, CPU), (TENSORRT, CUDA, CPU), "got"),
+        ((TENSORRT, CUDA, CPU), (CPU,), "asked-not-got"),
+        ((CUDA, TENSORRT, CPU), (CUDA, CPU), "got"),
+        ((OPENVINO,), (OPENVINO, CPU), "got"),
+        ((OPENVINO,), (CUDA, CPU), "got"),
+        ((OPENVINO, CPU), (CPU,), "asked-other"),
+        ((OPENVINO, "XnnpackExecutionProvider"), ("XnnpackExecutionProvider", CPU), "got"),
+        ((CUDA, OPENVINO, CPU), (OPENVINO, CPU), "asked-not-got"),
+        (("CudaExecutionProvider",), (CPU,), "asked-not-got"),
+        (("PREFER_GPU",), (CPU,), "asked-not-got"),
+        (("PREFER_GPU",), (CUDA, CPU), "got"),
+        (("MAX_PERFORMANCE",), (CPU,), "asked-not-got"),
+        (("PREFER_NPU",), (CPU,), "asked-other"),
+        (("PREFER_CPU",), (CPU,), "never-asked"),
+        (("DEFAULT",), (CPU,), "never-asked"),
+        ((), (CUDA, CPU), "got"),
+        (("auto",), ("cuda",), "got"),
+        (("auto",), ("cpu",), "asked-not-got"),
+        (("cpu",), ("cpu",), "never-asked"),
+    ],
+)
+def test_the_verdict(asked: tuple[str, ...], got: tuple[str, ...] | None, verdict: str) -> None:
+    assert verdict_of(session(*asked, got=got)) == verdict
+    assert without_gpu(session(*asked, got=got)) == (verdict == "asked-not-got")
+
+
+@pytest.mark.parametrize(
+    ("asked", "got", "verdict"),
+    [
+        ((), (CPU,), "asked-not-got"),
+        ((), (CUDA, CPU), "got"),
+        ((CPU,), (CPU,), "never-asked"),
+    ],
+)
+def test_options_whose_providers_nobody_knows_ask_for_more_than_the_cpu(
+    asked: tuple[str, ...], got: tuple[str, ...], verdict: str
+) -> None:
+    assert verdict_of(replace(session(*asked, got=got), by_options=True)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        ("NoSuchFile: [ONNXRuntimeError] : 3 : NO_SUCHFILE : Load model from m.onnx", "not-made"),
+        ("NoModel: [ONNXRuntimeError]", "not-made"),
+        ("InvalidProtobuf: [ONNXRuntimeError]", "not-made"),
+        ("InvalidGraph: [ONNXRuntimeError] : 10", "not-made"),
+        ("Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed: IR", "not-made"),
+        ("RuntimeError: Unable to open file 'model.bin' in model 'm'", "not-made"),
+        ("RuntimeError: CUDA failure 35: InvalidGraph: ", "asked-not-got"),
+    ],
+)
+def test_a_model_that_nobody_can_read_is_no_matter_of_the_gpu(error: str, verdict: str) -> None:
+    failed = replace(session(CUDA, got=None), errors=("RuntimeError: before", error))
+
+    assert verdict_of(failed) == verdict
+    assert verdict_of(replace(failed, errors=(error, "RuntimeError: later"))) == "asked-not-got"
+    assert verdict_of(replace(failed, got=(CPU,))) == "asked-not-got"
+
+
+def test_a_policy_that_wants_the_gpu_lacks_cuda_in_a_build_without() -> None:
+    [group] = grouped(
+        [replace(session("PREFER_GPU"), available=(CPU,))], lambda _: MADE, lambda _: ()
+    )
+
+    assert group.not_in_build == (CUDA,)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fresh", "later", "search", "slow"),
+    [
+        (10, 90.0, 3.0, "EXHAUSTIVE", True),
+        (10, 90.0, None, "EXHAUSTIVE", True),
+        (9, 90.0, 3.0, "EXHAUSTIVE", False),
+        (10, 5.9, 3.0, "EXHAUSTIVE", False),
+        (10, None, 3.0, "EXHAUSTIVE", False),
+        (10, 90.0, 3.0, "HEURISTIC", False),
+    ],
+)
+def test_a_search_for_each_of_many_shapes_is_slow(
+    shapes: int, fresh: float | None, later: float | None, search: str, *, slow: bool
+) -> None:
+    runs = Runs(times=40, fresh_ms=fresh, later_ms=later, shapes=shapes)
+    options = {CUDA: {"cudnn_conv_algo_search": search}}
+    found = replace(session(CUDA, got=(CUDA, CPU)), runs=runs, options=options)
+
+    assert verdict_of(found) == ("got-but-slow-options" if slow else "got")
+
+
+def test_alike_sessions_of_one_line_are_one_group_and_the_worst_comes_first() -> None:
+    words = "2026-11-23 07:31:0{}.122875365 [E:onnxruntime] why\n"
+    failed = [
+        replace(session(CUDA, name=str(at)), words=words.format(at), model=f"/m/{at}.onnx")
+        for at in range(3)
+    ]
+    asked: list[str] = []
+
+    def explain(text: str) -> tuple[Explanation, ...]:
+        asked.append(text)
+        return ()
+
+    groups = grouped([session(CUDA, got=(CUDA,), name="9"), *failed], lambda _: MADE, explain)
+
+    assert [(each.verdict, len(each.sessions)) for each in groups] == [
+        ("asked-not-got", 3),
+        ("got", 1),
+    ]
+    assert groups[0].models == ("/m/0.onnx", "/m/1.onnx", "/m/2.onnx")
+    assert asked == [" [E:onnxruntime] why\n"]
+
+
+@pytest.mark.parametrize(
+    ("severities", "kept"),
+    [(("info", "error", "warning"), ("error", "warning")), (("info",), ("info",)), ((), ())],
+)
+def test_information_is_a_reason_only_where_nothing_else_is(
+    severities: tuple[Severity, ...], kept: tuple[str, ...]
+) -> None:
+    """onnxruntime 1.32 says of CUDA that no such plugin is registered, whatever the reason is."""
+    rows = tuple(
+        Explanation(each, each, "", "", 1, "", "", (), fixable=False, sources=())
+        for each in severities
+    )
+
+    [group] = grouped([replace(session(CUDA), words="w")], lambda _: MADE, lambda _: rows)
+
+    assert tuple(each.code for each in group.why) == kept
+
+
+def test_what_the_build_lacks_is_named() -> None:
+    lacking = replace(session(TENSORRT, CUDA, OPENVINO), available=(TENSORRT, CPU))
+
+    [group] = grouped([lacking], lambda _: MADE, lambda _: ())
+    assert group.not_in_build == (CUDA,)
+
+
+def test_copies_are_read_from_onnxruntimes_words() -> None:
+    words = "[W:onnxruntime] 2 Memcpy nodes are added to the graph g for CUDA\n"
+    words += "[W:onnxruntime] 3 Memcpy nodes are added to the graph h for CUDA"
+    group = SessionGroup(
+        verdict="got", sessions=(session(CUDA), replace(session(CUDA), words=words)), made=MADE
+    )
+
+    assert group.copies == 5
+
+
+UNOBSERVED = (
+    Unobserved(("python3", "-I", "app.py"), "-I"),
+    Unobserved(("/tox/bin/python", "app.py"), ""),
+)
+MISSING = MissingLibrary(7, "onnxruntime", "/usr/bin/python3")
+PROCESS = PythonProcess(7, 1, "3.11.7", "app.py")
+LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/python", (CPU,))
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (ProgramSeen(), "no-python"),
+        (ProgramSeen(processes=(PROCESS,)), "no-library"),
+        (ProgramSeen(unobserved=UNOBSERVED), "not-observed"),
+        (ProgramSeen(processes=(PROCESS,), unobserved=UNOBSERVED), "not-observed"),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,), unobserved=UNOBSERVED),
+            "not-observed",
+        ),
+        (
+            ProgramSeen(processes=(PROCESS,), missing=(MISSING,), unobserved=UNOBSERVED),
+            "not-installed",
+        ),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,), missing=(MISSING,)),
+            "no-session",
+        ),
+        (ProgramSeen(sessions=(session(),), unobserved=UNOBSERVED), "never-asked"),
+        (ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,)), "no-session"),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(error="ImportError"),)),
+            "import-failed",
+        ),
+        (
+            ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(available=()),)),
+            "not-whole",
+        ),
+        (
+            ProgramSeen(
+                processes=(PROCESS,), libraries=(LIBRARY._replace(name="x", available=()),)
+            ),
+            "no-session",
+        ),
+        (ProgramSeen(sessions=(session(CUDA, got=(CUDA,)), session())), "never-asked"),
+        (ProgramSeen(sessions=(session(CUDA), session())), "asked-not-got"),
+    ],
+)
+def test_the_word_for_a_program(seen: ProgramSeen, verdict: str) -> None:
+    assert judge_program(seen) == verdict
+
+
+def test_half_a_line_and_what_is_no_event_are_left_out() -> None:
+    lines = [
+        '{"event": "process", "pid": 1, "parent": 0, "python": "3.8.1", "program": "a"}',
+        '{"event": "torch", "pid": 1, "version": "2.7", "cuda": null, "used": false}',
+        "[]",
+        '{"event": "runs", "id": "nobody", "pid": 3}',
+        '{"event": "providers", "id": "nobody", "pid": 3}',
+        '{"event": "session", "id": "1", "pi',
+    ]
+    seen = parse_events(lines)
+
+    assert seen.sessions == ()
+    assert seen.processes == (PythonProcess(1, 0, "3.8.1", "a"),)
+    assert seen.torches == (TorchState(1, "2.7", None, used=False, device=None),)
+
+
+TABLE = {
+    "application": [
+        {"name": "rembg", "since": "2.0.0", "read": "2.0.57", "asks": "by-itself"}
+        | {"knob": "argument", "how": "new_session(providers=…)", "file": "rembg/bg.py"},
+        {"name": "rembg", "since": "1.0", "read": "1.9", "asks": "never", "knob": "none"}
+        | {"file": "rembg/bg.py"},
+        {"name": "magika", "since": "0.5", "read": "1.0", "asks": "never", "knob": "none"}
+        | {"file": "magika/magika.py"},
+    ]
+}
+NO_CUDA = ("AzureExecutionProvider", CPU)
+"""What the CPU-only package has."""
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "kind", "checked"),
+    [
+        ("rembg", "2.0.57", "argument", True),
+        ("Rembg", "2.1", "argument", False),
+        ("rembg", "1.5", "none", True),
+        ("rembg", "0.9", None, None),
+        ("rembg", "nonsense", None, None),
+        ("others", "1.0", None, None),
+    ],
+)
+def test_the_knob_of_a_release(
+    name: str, version: str, kind: str | None, *, checked: bool | None
+) -> None:
+    knob = find_knob(TABLE, name, version)
+
+    assert (knob.kind, knob.checked) == (kind, checked) if knob else kind is None
+
+
+def test_another_distribution_with_the_same_file_has_the_same_knob() -> None:
+    file = "/env/lib/python3.11/site-packages/rembg/bg.py"
+
+    for path in (file, file.replace("/", "\\")):
+        knob = find_knob(TABLE, "rembg-gpu", "2.0.5", path)
+        assert knob is not None
+        assert (knob.application, knob.how) == ("rembg-gpu", "new_session(providers=…)")
+    assert find_knob(TABLE, "rembg-gpu", "2.0.5", "/env/site-packages/rembg/other.py") is None
+
+
+def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
+    made = [Maker(name, version, FRAME) for name, version in makers]
+    about = MadeBy(made[0], tuple(made[1:])) if made else MadeBy(None)
+    [group] = grouped([found], lambda _: about, lambda _: ())
+    return group
+
+
+@pytest.mark.parametrize(
+    ("found", "makers", "codes"),
+    [
+        # It named nothing: the application's knob, else our variable; in one's own code the line.
+        (session(), [("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(), [("rembg", "1.0")], ["session-way-out"]),
+        (session(), [("flashrank", "0.2")], ["session-way-out"]),
+        (session(), [("", ""), ("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(), [("", ""), ("magika", "0.6")], ["session-providers"]),
+        (session(), [], ["session-providers"]),
+        (
+            replace(session(), available=NO_CUDA),
+            [("magika", "0.6")],
+            ["session-build-without", "session-way-out"],
+        ),
+        # It named the CPU: our variable cannot help.
+        (session(CPU), [("rembg", "2.0.5")], ["session-knob-argument"]),
+        (session(CPU), [("magika", "0.6")], ["session-line"]),
+        (session(CPU), [("", "")], ["session-providers"]),
+        (
+            replace(session(CPU), available=NO_CUDA),
+            [("magika", "0.6")],
+            ["session-build-without", "session-line"],
+        ),
+        # It named what onnxruntime has: another onnxruntime is enough.
+        (
+            replace(session(*NO_CUDA), available=NO_CUDA),
+            [("open-image-models", "0.5")],
+            ["session-everything"],
+        ),
+        (replace(session(CPU), available=NO_CUDA), [("rembg", "2.0.5")], ["session-by-itself"]),
+        (
+            replace(session(CPU), available=NO_CUDA, looked=True),
+            [("others", "1.0")],
+            ["session-looked"],
+        ),
+        (replace(session(CPU), looked=True), [("others", "1.0")], ["session-line-unread"]),
+        (
+            replace(session(CPU), available=(CPU,)),  # a package with the CPU provider alone
+            [("others", "1.0")],
+            ["session-build-without", "session-line-unread"],
+        ),
+        (session(CUDA), [("rembg", "2.0.5")], ["session-mend"]),
+        (
+            replace(session(CUDA), errors=("E", "RuntimeError: Unknown Provider Type: C")),
+            [],
+            ["session-providers", "session-mend"],
+        ),
+        (session(OPENVINO), [], []),
+        (replace(session(CPU, got=None), errors=("NoSuchFile: m",)), [], []),
+        (session(TENSORRT, CUDA, got=(CUDA,)), [], ["session-tensorrt"]),
+        (session(CUDA, got=(CUDA,)), [], []),
+        (session("cpu", got=("cpu",), library="ctranslate2"), [], ["session-device"]),
+    ],
+)
+def test_the_advice(
+    found: InferenceSession, makers: list[tuple[str, str]], codes: list[str]
+) -> None:
+    group = group_of(found, *makers)
+
+    assert [each.code for each in advice_of(group, knobs_of(TABLE, group))] == codes
+
+
+@pytest.mark.parametrize(
+    ("found", "codes"),
+    [
+        (session(CUDA), ["session-packed"]),
+        (
+            replace(session(CPU), available=NO_CUDA),
+            ["session-packed", "session-knob-argument"],
+        ),
+        (session(CPU), ["session-knob-argument"]),
+    ],
+)
+def test_what_is_packed_in_an_archive_is_mended_by_no_environment(
+    found: InferenceSession, codes: list[str]
+) -> None:
+    group = group_of(found, ("rembg", "2.0.5"))
+    advice = advice_of(group, knobs_of(TABLE, group), Packed("/srv/app.pyz", "3.11"))
+
+    assert [each.code for each in advice] == codes
+    said = load_texts("en").advice(advice[0], command=PROGRAM)
+    assert codes[0] != "session-packed" or (
+        "/srv/app.pyz has its own onnxruntime" in said
+        and "`ortgpu-fix lock --python 3.11 -d gpu-wheels -o gpu.txt`" in said
+    )
+
+
+def test_every_knob_of_the_table_has_words() -> None:
+    texts = load_texts("en")
+    for row in load_table("applications")["application"]:
+        knob = find_knob(load_table("applications"), row["name"], row["since"])
+        assert knob is not None
+        advice = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
+        assert [row["name"] in texts.advice(each, command=PROGRAM) for each in advice] == [True]
+
+
+def report_of(*sessions: InferenceSession) -> ProgramReport:
+    seen = ProgramSeen(
+        processes=(PROCESS,),
+        libraries=(LIBRARY, LIBRARY._replace(error="ImportError: libcudart.so.13")),
+        torches=(TorchState(7, "2.7", "12.8", used=True, device="cpu"),),
+        sessions=sessions,
+    )
+    groups = grouped(sessions, lambda _: MADE, lambda _: ())
+    return ProgramReport(
+        command="python app.py",
+        status=-9,
+        verdict=judge_program(seen),
+        seen=seen,
+        groups=tuple(
+            Advised(group=each, knobs=knobs_of(TABLE, each), advice=advice_of(each, ()))
+            for each in groups
+        ),
+        diagnose="ortgpu-fix --python /bin/python",
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_verdict_is_told_as_text_and_json(language: str) -> None:
+    texts = load_texts(language)  # type: ignore[arg-type]
+    slow = replace(
+        session(CUDA, got=(CUDA, CPU)),
+        runs=Runs(20, 9.0, 90.0, None, 20, {"x": (1, 3)}, 2),
+        options={CUDA: {"cudnn_conv_algo_search": "EXHAUSTIVE"}},
+        words="4 Memcpy nodes are added to the graph g",
+    )
+    failed = replace(session(CUDA, got=None), errors=("RuntimeError: <b>no</b>",))
+    report = report_of(
+        session(), slow, failed, session(TENSORRT, CUDA, got=(CUDA,)), session(CUDA, got=(CUDA,))
+    )
+    said = plain(program_sections(report, texts))
+    document = json.loads(json.dumps(program_json(report, texts)))
+
+    documents.check(document, "run")
+    assert [each["verdict"] for each in document["sessions"]] == [
+        "asked-not-got",
+        "asked-tensorrt-got-cuda",
+        "got-but-slow-options",
+        "never-asked",
+        "got",
+    ]
+    for each in document["sessions"]:
+        assert each["text"] in said
+    assert document["exit"] == {"code": None, "signal": 9}
+    assert "RuntimeError: <b>no</b>" in said
+    assert "rembg 2.0.57 /env/site-packages/rembg/session.py:46" in said
+    assert "?" in session_line(failed, "asked-not-got", texts)
+
+
+def test_shapes_that_nobody_saw_are_not_known() -> None:
+    said = [
+        plain(
+            program_sections(
+                report_of(replace(session(), runs=Runs(5, shapes=shapes))), load_texts("en")
+            )
+        )
+        for shapes in (0, 4)
+    ]
+
+    assert "different input shapes: ?," in said[0]
+    assert "different input shapes: 4," in said[1]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
+    texts = load_texts(language)  # type: ignore[arg-type]
+    report = report_of()
+    report = replace(report, seen=replace(report.seen, unobserved=UNOBSERVED))
+
+    documents.check(program_json(report, texts), "run")
+    said = plain(program_sections(report, texts))
+    assert "python3 -I app.py" in said
+    assert "/tox/bin/python app.py" in said
+    assert plain(program_sections(replace(report, verdict="no-library"), texts))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "style"),
+    [
+        ("import-failed", "bold red"),
+        ("not-whole", "bold red"),
+        ("asked-not-got", "bold red"),
+        ("got", "bold green"),
+        ("no-session", "bold yellow"),
+    ],
+)
+def test_the_colour_of_a_verdict(verdict: ProgramVerdict, style: str) -> None:
+    report = replace(report_of(session(CUDA)), verdict=verdict)
+
+    assert program_sections(report, load_texts("en"))[0].rows[0].style == style
+
+
+def test_where_nobody_knows_what_the_build_has_nothing_is_missing_in_it() -> None:
+    unknown = replace(session(CUDA), available=())
+    [group] = grouped([unknown], lambda _: MADE, lambda _: ())
+
+    assert (group.verdict, group.not_in_build) == ("asked-not-got", ())
+
+
+def test_what_processes_tell_becomes_values() -> None:
+    made = {"library": "onnxruntime", "got": ["CPUExecutionProvider"], "ms": 1.5, "pid": 7}
+    more = {"asked": [["CUDAExecutionProvider", {"device_id": "0"}]], "by_options": True}
+    more |= {"options": {"CUDAExecutionProvider": {"device_id": "0"}}, "available": ["A"]}
+    more |= {"bytes": 9, "graph": "g", "frames": [["app.py", 3, "main", "app"]], "words": "w"}
+    more |= {"errors": ["e", "e"], "error": "f", "model": "m.onnx"}
+    changed: dict[str, object] = {
+        "event": "providers",
+        "got": ["B"],
+        "options": {"B": {}},
+        "words": "!",
+    }
+    runs = {"event": "runs", "first_ms": 2.5, "fresh_ms": 3.5, "later_ms": 4.5, "threads": 1}
+    onnx = {"event": "library", "pid": 7, "name": "onnxruntime", "version": "1", "file": "f"}
+    torch = {"event": "torch", "pid": 7, "version": "2", "cuda": "12.8", "used": True}
+    events: list[dict[str, object]] = [
+        {"event": "process", "pid": 7, "parent": 1, "python": "p", "program": "a.py"},
+        onnx | {"executable": "p", "available": ["A"], "error": "e"},
+        {"event": "library", "pid": 7, "name": "ctranslate2"},
+        {"event": "session", "id": "a", **made},
+        {"event": "session", "id": "b", **made, **more},
+        {"event": "session", "id": "c", "pid": 7, "library": "onnxruntime"},
+        changed | {"id": "a", "asked": [["B", {}]], "by_user": True},
+        changed | {"id": "b", "asked": [["B", {}]], "failed": "x", "errors": ["y"]},
+        changed | {"id": "another"},
+        runs | {"id": "b", "pid": 7, "runs": 1, "shapes": 1},
+        runs | {"id": "b", "pid": 7, "runs": 3, "shapes": 2, "inputs": {"x": [1, 3]}},
+        torch | {"device": None},
+        torch | {"device": "cuda"},
+    ]
+
+    seen = parse_events([*map(json.dumps, events), '{"event": "pro'])
+
+    asked, b = (Asked("CUDAExecutionProvider", {"device_id": "0"}),), Asked("B", {})
+    assert seen == ProgramSeen(
+        processes=(PythonProcess(7, 1, "p", "a.py"),),
+        libraries=(
+            ImportedLibrary(7, "onnxruntime", "1", "f", "p", ("A",), "e"),
+            ImportedLibrary(7, "ctranslate2", "", ""),
+        ),
+        sessions=(
+            InferenceSession(
+                id="a",
+                pid=7,
+                asked=(b,),
+                got=("B",),
+                options={"B": {}},
+                words="!",
+                create_ms=1.5,
+            ),
+            InferenceSession(
+                id="b",
+                pid=7,
+                asked=asked,
+                by_options=True,
+                got=("B",),
+                options={"B": {}},
+                available=("A",),
+                model="m.onnx",
+                size=9,
+                graph="g",
+                create_ms=1.5,
+                frames=(Frame("app.py", 3, "main"),),
+                words="w!",
+                errors=("e", "f", "y", "x"),
+                runs=Runs(3, 2.5, 3.5, 4.5, 2, {"x": (1, 3)}, 1),
+            ),
+            InferenceSession(id="c", pid=7),
+        ),
+        torches=(TorchState(7, "2", "12.8", True, "cuda"),),  # noqa: FBT003
+    )

@@ -1,0 +1,199 @@
+"""What a message says: every wording by a message as programs print it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix.data_files import load_table
+from ortgpu_fix.log_lines.failures import parse_failures
+
+PARSERS = parse_failures(load_table("failures")).parsers.rows
+PROVIDER = 'Error loading "C:\\x\\onnxruntime_providers_{}.dll" which depends on '
+
+
+def said(log: str) -> list[str]:
+    """Return the keys of everything that is read of `log`: of two wordings, what the first says."""
+    taken: set[int] = set()
+    keys = []
+    for parser, make in PARSERS:
+        for match in parser.regex.finditer(log):
+            signal, here = make(match), set(range(*match.span()))
+            if signal is not None and not here & taken:
+                taken |= here
+                keys.append(signal.key)
+    return keys
+
+
+@pytest.mark.parametrize(
+    ("log", "keys"),
+    [
+        ("libcudnn.so.9: cannot open shared object file", ["missing:cudnn:9@"]),
+        (
+            (
+                "libonnxruntime_providers_cuda.so with error: libcublas.so.12: cannot open shared"
+                " object file"
+            ),
+            ["missing:cuda:12@cuda"],
+        ),
+        (
+            (
+                "libonnxruntime_providers_tensorrt.so with error: libcublas.so.13: cannot open"
+                " shared object file"
+            ),
+            ["missing:cuda:13@tensorrt"],
+        ),
+        ("load library failed: libcudart.so.11.0", ["missing:cuda:11@"]),
+        ("/x/libcudnn.so.9: undefined symbol: anything", ["symbol:cudnn:9@"]),
+        ("/x/libcudnn.so.9: undefined symbol: cublasLtCreate", ["symbol:cudnn:9@"]),
+        (
+            "libcudnn_ops.so.9. Error: libcublas.so.12: undefined symbol: a",
+            ["symbol:cuda:12@cudnn-part"],
+        ),
+        ("/x/libother.so: undefined symbol: __cublasLtCreate", ["symbol:cuda:@"]),
+        ("/x/libother.so: undefined symbol: their_own", ["symbol::@"]),
+        (
+            (
+                "/x/a.so: symbol cublasCreate, version libcublas.so.12 not defined in file"
+                " libcublas.so.12 with link time reference"
+            ),
+            ["symbol:cuda:12@"],
+        ),
+        ("symbol a, version B_1 not defined in file libother.so.1", ["symbol::@"]),
+        (PROVIDER.format("cuda") + '"cublas64_12.dll" which is missing', ["missing:cuda:12@cuda"]),
+        (
+            "onnxruntime_providers_cuda.dll: cudnn64_9.dll is missing",
+            ["missing:cudnn:9@cuda"],
+        ),
+        (
+            'LoadLibrary failed with error 193 "" when trying to load "C:\\x\\zlibwapi.dll"',
+            ["unloadable:zlib:193@"],
+        ),
+        (
+            'LoadLibrary failed with error 126 "" when trying to load "C:\\x\\cudnn64_9.dll"',
+            ["missing:cudnn:9@"],
+        ),
+        (
+            (
+                'LoadLibrary failed with error 126 "" when trying to load'
+                ' "C:\\x\\onnxruntime_providers_cuda.dll"'
+            ),
+            ["unloadable:provider-cuda:126@"],
+        ),
+        ("[WinError 1114] of an unnamed library", ["unloadable::1114@"]),
+        ("[WinError 126] of an unnamed library", ["unloadable::126@"]),
+        ('[WinError 127] it. Error loading "C:\\x\\cublas64_12.dll"', ["unloadable:cuda:127@"]),
+        (
+            "Could not load library cudnn_ops64_9.dll. Error code 193",
+            ["unloadable:cudnn-part:193@"],
+        ),
+        ("Could not load library 'libcudnn.so.8'", ["missing:cudnn:8@"]),
+        ("Could not locate zlibwapi.dll. Please make sure", ["missing:zlib:@"]),
+        ("Library cublas64_12.dll is not found or cannot be loaded", ["missing:cuda:12@"]),
+        (
+            "Loadlibrary failed with error 126 when trying to load onnxruntime_providers_cuda.dll",
+            ["unloadable:provider-cuda:126@"],
+        ),
+        ("LoadLibrary():'cudnn64_8.dll' not found", ["missing:cudnn:8@"]),
+        (
+            "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so}",
+            ["missing:cudnn-part:@"],
+        ),
+        ("Cannot load symbol cudnnCreateTensorDescriptor", ["missing:cudnn-part:@"]),
+        ("Library not loaded: @rpath/libcudart.so.12", ["missing:cuda:12@"]),
+        ("dlopen(/x/libcudnn.so.9, 6): image not found", ["missing:cudnn:9@"]),
+        ("Unable to load shared library 'libcublas.so.12'", ["missing:cuda:12@"]),
+        ("Unable to load DLL 'cublas64_12.dll'", ["missing:cuda:12@"]),
+    ],
+)
+def test_what_loaders_say_of_a_library(log: str, keys: list[str]) -> None:
+    assert said(log) == keys
+
+
+@pytest.mark.parametrize(
+    ("line", "asker"),
+    [
+        ("dso_loader.cc:64] ", "others"),
+        ("/site-packages/jaxlib/x.py ", "others"),
+        ("/site-packages/ordinary/x.py ", ""),
+        ("./app: error while loading shared libraries: ", "program"),
+    ],
+)
+def test_who_asked_for_a_library_stands_before_it_in_its_line(line: str, asker: str) -> None:
+    message = "libcudnn.so.9: cannot open shared object file"
+
+    assert said(line + message) == [f"missing:cudnn:9@{asker}"]
+    assert said(f"{line}\n{message}") == ["missing:cudnn:9@"]
+
+
+@pytest.mark.parametrize(("far", "asker"), [(400, "others"), (401, "")])
+def test_in_a_line_without_an_end_an_asker_is_looked_for_nearby(far: int, asker: str) -> None:
+    log = f"{'dso_loader.cc:64]':{far}}libcudnn.so.9: cannot open shared object file"
+
+    assert said(log) == [f"missing:cudnn:9@{asker}"]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "CUDA failure 100: what",
+        "Cuda failure: 100",
+        "Cuda failure 100",
+        "CUDA error=100",
+        "CUDA error code: 100",
+        "CUDA error 100",
+        "cuda failed with error 100",
+        "cuda runtime error (100) : what",
+        "Cuda Error in initialize: 100 (what)",
+        "the name is cudaErrorNoDevice",
+        "the name is CUDA_ERROR_NO_DEVICE",
+        "RuntimeError: no CUDA-capable device is detected",
+    ],
+)
+def test_a_status_of_cuda_is_told_by_its_number_its_names_and_its_text(log: str) -> None:
+    assert said(log) == ["cuda:100"]
+
+
+@pytest.mark.parametrize("log", ["CUDA failure 1001: what", "cudaErrorOfLater", "CUDA failure 77"])
+def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
+    assert said(log) == []
+
+
+@pytest.mark.parametrize(
+    ("log", "key"),
+    [
+        ("CUDNN_STATUS_NOT_INITIALIZED", "cudnn:NOT_INITIALIZED"),
+        ("CUDNN error executing cudnnConvolutionForward(", "cudnn:cudnnConvolutionForward"),
+        ("CUBLAS_STATUS_ALLOC_FAILED", "cublas:ALLOC_FAILED"),
+        ("CUBLAS error executing cublasHgemm(", "cublas:cublasHgemm"),
+        ("that satisfies the requirement Numpy==1", "no-wheel:numpy"),
+        ("No matching distribution found for onnxruntime_gpu==1", "no-wheel:onnxruntime-gpu"),
+        (
+            (
+                "onnxruntime_gpu-1.26.0-cp311-cp311-win_amd64.whl is not a supported wheel on this"
+                " platform"
+            ),
+            "no-wheel:onnxruntime-gpu",
+        ),
+        (
+            "Distribution `torch==2.9 @ registry+https://x` can't be installed because it has",
+            "no-wheel:torch",
+        ),
+        ("`torch` (v2.9.0+cu128) only has wheels for the following platform", "no-wheel:torch"),
+        (
+            "Because onnxruntime-gpu==1.18.0 has no wheels with a matching",
+            "no-wheel:onnxruntime-gpu",
+        ),
+        ("all versions of torch have no wheels with a matching", "no-wheel:torch"),
+        ("Because there is no version of torch==9", "no-wheel:torch"),
+        ("Because only torch<=2.9 is available", "no-wheel:torch"),
+        ("Unable to find installation candidates for torch (2.9)", "no-wheel:torch"),
+        (
+            "Retrying after connection broken by 'NewConnectionError()': /simple/some_name/",
+            "unreachable:some-name",
+        ),
+        ("Max retries exceeded with url: /simple/torch/ (Caused by", "unreachable:torch"),
+        ("Failed to fetch: `https://example.org/simple/torch/`", "unreachable:torch"),
+    ],
+)
+def test_what_parts_of_cuda_and_what_installers_say(log: str, key: str) -> None:
+    assert said(log) == [key]
