@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
-from .child_output import heard_lines, heard_terminal
+from .child_output import heard_lines, heard_terminal, passed_on
 from .signals import handled, signals_deferred
 
 GRACE_SECONDS = 5.0
@@ -135,13 +135,19 @@ def run(
 
 
 def attend(
-    argv: Sequence[str], *, env: Mapping[str, str], now_and_then: Callable[[], None] | None = None
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    now_and_then: Callable[[], None] | None = None,
+    hear: Callable[[str], None] | None = None,
 ) -> int:
     """Run a program of the user's, with our own streams, and return its exit status.
 
     It is negative for the signal that ended it, and it has the open files that we were given. What
     would end us is the program's to answer: a terminal sends its Ctrl-C to both, everything else is
-    passed on. `now_and_then` is called while it runs. Raises OSError where it cannot be started.
+    passed on. `now_and_then` is called while it runs, and `hear` in a thread with the lines of its
+    standard error, which is a pipe then, and comes out of ours. Raises OSError where it cannot be
+    started.
     """
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
@@ -154,8 +160,8 @@ def attend(
             with contextlib.suppress(OSError):
                 started[0].send_signal(number)
 
-    with handled(pass_on, _PASSED_ON):
-        started.append(subprocess.Popen(list(argv), env=dict(env), close_fds=False))
+    with handled(pass_on, _PASSED_ON), passed_on(hear) as errors:
+        started.append(subprocess.Popen(list(argv), env=dict(env), close_fds=False, stderr=errors))
         for number in early:
             pass_on(number, None)
         while sys.platform == "win32" or now_and_then is not None:

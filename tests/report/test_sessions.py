@@ -154,6 +154,7 @@ def test_the_document_holds_all_that_was_seen() -> None:
             },
         ],
         "torch": [{"pid": 11, "version": "2.7.1", "cuda": "12.8", "used": True, "device": None}],
+        "printed": [],
         "commands": [REPORT.diagnose, REPORT.measure],
     }
     assert session == {
