@@ -19,9 +19,7 @@ _SAID_BY_NEEDS = {"allow-conflicts", "match-torch"}
 """The unlocks that are the flags."""
 
 
-def plan_for(
-    facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True
-) -> Plan:
+def plan_for(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True) -> Plan:
     """Return the plan of `resolve`; where nothing works as things are, with the flags it needs.
 
     Its rejected releases are those that nothing works with without the flags.
