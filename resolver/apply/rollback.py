@@ -135,7 +135,7 @@ def roll_back(
     journal stays for another try. Where the journal is gone, which was there, `restore-moved` (with
     the environment) or `restore-lost`.
     """
-    failures = _Failures()
+    failures, journal = _Failures(), str(folder / "journal")
     with signals_held(), failures.noted(str(site.state)):
         engine_guard.wait_for_engine(site.engine_lock)
         records = read_journal(site, folder)
@@ -146,9 +146,12 @@ def roll_back(
             (folder / "reserve").unlink(missing_ok=True)
         _note_begin(folder, records)
         _put_all_back(site, folder, records, found, failures)
+        if failures.first is None:
+            with failures.noted(journal):
+                delete_journal(folder)
     if failures.first is not None:
         path, error = failures.first
-        if not os.path.lexists(folder / "journal"):
+        if path != journal and not os.path.lexists(journal):
             raise _gone(site) from error
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Error("restore-failed", path=path, reason=reason, count=failures.count) from error
@@ -222,15 +225,13 @@ def _put_all_back(
                 if os.path.isdir(path):  # which no file can replace
                     trash.take([path])
                 move(source, path)
-    for path, _ in moves:  # it may have gone meanwhile, with the whole environment
-        with failures.noted(path):
-            os.lstat(path)
+    for path, source in moves:  # it may have gone meanwhile, with the whole environment
+        if not os.path.lexists(source):
+            with failures.noted(path):
+                os.lstat(path)
     for name in {os.path.dirname(path) for path, _ in moves}:
         with failures.noted(name):
             sync_folder(name)
-    if failures.first is None:
-        with failures.noted(str(folder)):
-            delete_journal(folder)
 
 
 def _put_folder_back(site: Site, path: str, mode: int, aside: str) -> None:

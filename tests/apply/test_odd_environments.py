@@ -40,137 +40,137 @@ def listed(stand: Stand, *rows: str) -> None:
     ],
 )
 def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(
-    quick: Stand, row: str
+    stand: Stand, row: str
 ) -> None:
     """An apply moved its own lock away, and neither its roll back nor an undo worked any more."""
-    (quick.venv.site / "here").symlink_to(".ortgpu-fix")
-    listed(quick, row)
-    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+    (stand.venv.site / "here").symlink_to(".ortgpu-fix")
+    listed(stand, row)
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
 
-    assert quick.fails(plan, verify=lambda: (False, "no")).code == "verify-failed"
-    quick.apply(plan)
-    assert quick.venv.python.exists()
-    quick.undo()
+    assert stand.fails(plan, verify=lambda: (False, "no")).code == "verify-failed"
+    stand.apply(plan)
+    assert stand.venv.python.exists()
+    stand.undo()
 
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
 def test_an_environment_in_a_folder_of_our_name_is_one_like_all(
-    quick: Stand, tmp_path: Path
+    stand: Stand, tmp_path: Path
 ) -> None:
     home = tmp_path / ".ortgpu-fix" / "venv"
-    quick.have("onnxruntime 1.22.1")
+    stand.have("onnxruntime 1.22.1")
     home.parent.mkdir()
-    shutil.move(quick.venv.folder, home)
-    quick.venv = Venv(folder=home)
+    shutil.move(stand.venv.folder, home)
+    stand.venv = Venv(folder=home)
 
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
 
-    assert "onnxruntime" not in quick.names()
-    quick.undo()
-    assert "onnxruntime" in quick.names()
+    assert "onnxruntime" not in stand.names()
+    stand.undo()
+    assert "onnxruntime" in stand.names()
 
 
 @pytest.mark.parametrize("works", [True, False])
 def test_an_environment_that_is_renamed_while_it_is_verified_is_not_said_to_be_as_before(
-    quick: Stand, tmp_path: Path, *, works: bool
+    stand: Stand, tmp_path: Path, *, works: bool
 ) -> None:
     """What a roll back needs has gone with it, and is used at its new place."""
-    quick.have("onnxruntime 1.22.1")
-    before, there = state_of(quick.venv.folder), tmp_path / "renamed"
+    stand.have("onnxruntime 1.22.1")
+    before, there = state_of(stand.venv.folder), tmp_path / "renamed"
 
     def verify() -> tuple[bool, str]:
-        quick.venv.folder.rename(there)
+        stand.venv.folder.rename(there)
         return works, "no"
 
     with pytest.raises(Error) as caught:
-        quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
+        stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
 
     told = load_texts("en").error(caught.value)
     assert (told.code, told.exit_code) == ("restore-moved", 5)
-    assert str(quick.venv.folder) in told.text
-    assert not quick.venv.folder.exists()
+    assert str(stand.venv.folder) in told.text
+    assert not stand.venv.folder.exists()
     [purelib] = map(str, there.glob("lib/python*/site-packages"))
     recover_interrupted(Site(purelib, purelib, str(there / "bin"), str(there)))
     assert state_of(there) == before
 
 
 def test_an_environment_that_is_renamed_while_it_is_put_back_is_put_back_at_its_new_place(
-    quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick.have("onnxruntime 1.22.1")
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    stand.have("onnxruntime 1.22.1")
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
     moved: list[str] = []
 
     def going(source: str, goal: str) -> None:
         move(source, goal)
         moved.append(goal)
         if len(moved) == 20:
-            quick.venv.folder.rename(tmp_path / "renamed")
+            stand.venv.folder.rename(tmp_path / "renamed")
 
     with monkeypatch.context() as patch:
         patch.setattr("ortgpu_fix.apply.rollback.move", going)
         with pytest.raises(Error, match="restore-moved"):
-            quick.undo()
+            stand.undo()
     [purelib] = map(str, (tmp_path / "renamed").glob("lib/python*/site-packages"))
     there = str(tmp_path / "renamed")
     recover_interrupted(Site(purelib, purelib, f"{there}/bin", there))
 
-    (tmp_path / "renamed").rename(quick.venv.folder)
-    assert quick.unchanged()
+    (tmp_path / "renamed").rename(stand.venv.folder)
+    assert stand.unchanged()
 
 
 @pytest.mark.parametrize("works", [True, False])
 @pytest.mark.parametrize("gone", ["", "1", "1/journal"])
 def test_state_that_is_removed_while_it_is_verified_is_told(
-    quick: Stand, gone: str, *, works: bool
+    stand: Stand, gone: str, *, works: bool
 ) -> None:
-    quick.have("onnxruntime 1.22.1")
+    stand.have("onnxruntime 1.22.1")
 
     def verify() -> tuple[bool, str]:
-        path = quick.state / gone
+        path = stand.state / gone
         shutil.rmtree(path) if path.is_dir() else path.unlink()
         return works, "no"
 
     with pytest.raises(Error) as caught:
-        quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
+        stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
 
     told = load_texts("en").error(caught.value)
     assert (told.code, told.exit_code) == ("restore-lost", 5)
-    assert "onnxruntime" not in quick.names(), "nothing was put back"
-    assert not list(quick.state.glob("*/journal")), "none is made without its beginning"
+    assert "onnxruntime" not in stand.names(), "nothing was put back"
+    assert not list(stand.state.glob("*/journal")), "none is made without its beginning"
 
 
 def test_a_backup_that_goes_while_it_is_put_back_is_not_said_to_be_back(
-    quick: Stand, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is neither here nor there was taken for one that had been put back."""
-    quick.have("onnxruntime 1.22.1")
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    stand.have("onnxruntime 1.22.1")
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
 
     def going(source: str, goal: str) -> None:
         move(source, goal)
-        if not goal.startswith(str(quick.state)):
-            shutil.rmtree(quick.state / "1" / "aside")
+        if not goal.startswith(str(stand.state)):
+            shutil.rmtree(stand.state / "1" / "aside")
 
     monkeypatch.setattr("ortgpu_fix.apply.rollback.move", going)
 
     with pytest.raises(Error) as caught:
-        quick.undo()
+        stand.undo()
 
     assert caught.value.code == "restore-failed"
 
 
-def test_a_name_of_255_bytes_is_set_aside_and_put_back(quick: Stand) -> None:
-    quick.have("onnxruntime 1.22.1")
-    (quick.venv.site / "onnxruntime" / LONG).write_text("mine")
-    quick.before = state_of(quick.venv.folder)
+def test_a_name_of_255_bytes_is_set_aside_and_put_back(stand: Stand) -> None:
+    stand.have("onnxruntime 1.22.1")
+    (stand.venv.site / "onnxruntime" / LONG).write_text("mine")
+    stand.before = state_of(stand.venv.folder)
 
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
-    assert not (quick.venv.site / "onnxruntime" / LONG).exists()
-    quick.undo()
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+    assert not (stand.venv.site / "onnxruntime" / LONG).exists()
+    stand.undo()
 
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="counts units of UTF-16")

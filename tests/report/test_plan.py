@@ -582,7 +582,7 @@ def test_a_release_that_is_installed_anew_has_one_version() -> None:
 @pytest.mark.parametrize(
     ("taken", "line"),
     [
-        (False, "up to 500 MB to download. With `--prefer small`: 655 MB less"),
+        (False, "up to 500 MB to download (`--prefer small`: -655 MB)"),
         (True, "655 MB less than the newest: "),
     ],
 )
@@ -610,7 +610,7 @@ def test_where_wheels_are_at_hand_the_smallest_set_is_not_offered() -> None:
 
     assert last(*here) == "Nothing to download: all of it is on this machine"
     assert last(here[0]).endswith("to download; another 100 MB are on this machine")
-    assert last("another.whl").endswith(". With `--prefer small`: 655 MB less")
+    assert last("another.whl").endswith(" (`--prefer small`: -655 MB)")
 
 
 def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> None:

@@ -333,14 +333,11 @@ def test_the_environment_of_a_child_is_made_in_one_place() -> None:
     found = {
         name: lines
         for name, path in MODULES.items()
-        if name not in CHILDREN | USERS_PROGRAM and not name.startswith("engine.")
+        if name not in CHILDREN | USERS_PROGRAM
         if (lines := inherited_environments(parsed(path)))
     }
 
     assert found == {}
-    old = re.compile(r"\b(?:own|install)_environment\b")
-    users = {name for name, path in MODULES.items() if old.search(path.read_text("utf-8"))}
-    assert {name.partition(".")[0] for name in users - {"utils.process"}} <= {"engine"}
 
 
 @pytest.mark.parametrize(
@@ -375,8 +372,8 @@ def printing(tree: ast.AST) -> list[int]:
     ]
 
 
-PASSING_ON = {"engine.guard", "guests.run.runner"}
-"""One writes where we read; the other passes on what the user's program wrote."""
+PASSING_ON = {"uv.guard", "guests.run.runner", "utils.child_output"}
+"""The first writes where we read; the others pass on what the user's program wrote."""
 
 
 def test_all_that_is_printed_is_cleaned_in_one_place() -> None:

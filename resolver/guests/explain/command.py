@@ -23,7 +23,7 @@ from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, System
 from ...log_lines.explanations import Explanation, on_system
 from ...log_lines.failures import FailureTable, parse_failures
-from ...log_lines.lines import Shown
+from ...log_lines.lines import ShownInLog
 from ...log_lines.matcher import Search
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
@@ -155,7 +155,7 @@ def _name(arguments: CommandLine, texts: Texts) -> str:
     return texts.label("explain-this-machine") if file is None else Path(file).name
 
 
-def _environment(arguments: CommandLine, shown: Shown) -> str | None:
+def _environment(arguments: CommandLine, shown: ShownInLog) -> str | None:
     """Return the environment that a log names, as `--python` takes it; None: none, or one is given.
 
     A Python without an environment of its own has its program beside its libraries on Windows.
@@ -172,7 +172,7 @@ def _is_another(looked: Looked, environment: str) -> bool:
     return not (looked.facts.python.executable or "").startswith(environment)
 
 
-def _planned_by_outputs(arguments: CommandLine, text: str, shown: Shown) -> Plan | None:
+def _planned_by_outputs(arguments: CommandLine, text: str, shown: ShownInLog) -> Plan | None:
     """Return the plan for the machine whose outputs stand in a text; None where they lack a part.
 
     An architecture that no output shows is taken to be x86_64.

@@ -91,7 +91,7 @@ def _is_of_git(file: str) -> bool:
 def _of_commit(name: str) -> str:
     """Return a text as git holds it: nothing of the repository's configuration is run for that."""
     try:
-        env = {**child_environment(os.environ, "tool"), **_FETCHES_NOTHING}
+        env = child_environment(os.environ, "tool") | _FETCHES_NOTHING
         done = run([*_GIT, name], timeout=GIT_SECONDS, env=env)
     except OSError as error:
         raise Error("lock-unreadable", file=name, cause=f"git: {error.strerror}") from error
