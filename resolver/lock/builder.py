@@ -21,7 +21,7 @@ from ..index.folder import local_path
 from ..index.page import without_credentials
 from ..matrix.model import Matrix
 from ..messages.shells import PastedCommand
-from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, index_of_torch, oldest_python
+from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, first_of_each, index_of_torch, oldest_python
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
 from ..utils.progress import silent
@@ -89,10 +89,7 @@ class LockBuilder:
         files: list[Pinned] = []
         for target in group.targets:
             chosen, closure = self._compiled(target)
-            best: dict[str, Pinned] = {}
-            for pinned in closure:
-                best.setdefault(pinned.wheel.name, pinned)
-            files += [*chosen, *best.values()]
+            files += [*chosen, *first_of_each(closure)]
         return files
 
     def companion_wheels(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
