@@ -6,6 +6,7 @@ requires, onnxruntime-gpu's builds are in the matrix, and others may open any wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ..facts.model import Package
@@ -20,6 +21,9 @@ from .situation import Situation
 
 _LIBRARIES = ("nvidia-", "cuda-")
 """How the names of what comes along with torch begin, and goes where it changes to another CUDA."""
+_MAJOR = re.compile(r"-cu\d+$")
+_UNNAMED = 13
+"""The first CUDA whose wheels, but for cuDNN and a few, have no major in their names."""
 
 
 def with_orphans(changes: Changes, best: Candidate, here: Situation, there: Situation) -> Changes:
@@ -92,9 +96,15 @@ def _used_undeclared(here: Situation) -> Iterator[str]:
 
 
 def _of_cuda(here: Situation, cuda: str) -> Iterable[str]:
-    """Return the wheels for a CUDA major, those too that onnxruntime needs none of."""
+    """Return the wheels for a CUDA major, those too that onnxruntime needs none of.
+
+    From CUDA 13 on most have no major in their names: of which one they are is not known.
+    """
     known = [name for name, row in here.matrix.distributions.items() if row.cuda == cuda]
-    return [*known, *(row.name for row in here.facts.packages if row.name.endswith(f"-cu{cuda}"))]
+    there = [row.name for row in here.facts.packages if row.name.startswith(_LIBRARIES)]
+    plain = [name for name in there if name.startswith("nvidia-") and not _MAJOR.search(name)]
+    unnamed = plain if int(cuda) >= _UNNAMED else []
+    return [*known, *unnamed, *(name for name in there if name.endswith(f"-cu{cuda}"))]
 
 
 def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:

@@ -143,9 +143,10 @@ OF_TORCH = (
 )
 
 
-def with_torch(*others: Any, torch: str, driver: str = "12.8") -> Plan:
+def with_torch(*others: Any, torch: str, driver: str = "12.8", conflicts: bool = False) -> Plan:
     facts = synthetic.facts(*OF_TORCH, *others, *REQUIRED, driver=driver)
-    return resolve(facts, PlanOptions(torch=torch), MATRIX._replace(torch=torch_builds()))
+    options = PlanOptions(torch=torch, conflicts=conflicts)
+    return resolve(facts, options, MATRIX._replace(torch=torch_builds()))
 
 
 def test_all_that_a_torch_of_another_cuda_brought_goes_however_they_hold_one_another() -> None:
@@ -163,6 +164,13 @@ def test_what_somebody_else_requires_of_it_stays_with_what_that_needs() -> None:
     made = with_torch(row("app 1", "nvidia-sparse"), torch="match")
 
     assert made.uninstall == ("cuda-toolkit", "nvidia-cudnn-cu13", "nvidia-solver")
+
+
+def test_who_opens_cuda_13_undeclared_keeps_all_wheels_without_a_major_in_their_names() -> None:
+    """`cupy-cuda13x` loads cuSOLVER, which no matrix knows, and requires none of NVIDIA's."""
+    made = with_torch("cupy-cuda13x 14.2.0", torch="match", conflicts=True)
+
+    assert made.uninstall == ("cuda-toolkit", "nvidia-cudnn-cu13")
 
 
 def test_within_one_cuda_a_torch_keeps_its_wheels() -> None:
