@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import Error, cause
-from ..facts.model import Facts
+from ..facts.model import Facts, Unknown
 from ..facts.target import Target, in_environment
 from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
@@ -30,6 +30,13 @@ from .options import plan_options_of
 
 if TYPE_CHECKING:
     from ..index.config import IndexConfig
+
+_UNKNOWN: Mapping[Unknown, str] = {
+    "driver": "unknown-driver",
+    "gpus": "unknown-gpus",
+    "driver-and-gpus": "unknown-driver-and-gpus",
+}
+"""The causes."""
 
 
 class PlanInputs(NamedTuple):
@@ -107,7 +114,7 @@ def require_known(facts: Facts, name: str = "") -> None:
     `name`: of the machine, where there are several. Raises Error `machine-unknown`.
     """
     if facts.unknown:
-        machine, what = f"{name}: " if name else "", cause(f"unknown-{facts.unknown}")
+        machine, what = f"{name}: " if name else "", cause(_UNKNOWN[facts.unknown])
         raise Error("machine-unknown", machine=machine, what=what)
 
 

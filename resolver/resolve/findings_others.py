@@ -160,10 +160,8 @@ def conflict_findings(here: Situation, best: Candidate, changes: Changes) -> Ite
     who = [Wanting(Named(each.by, each.version), each.text) for each in unmet]
     if nearest_pin(best.version, here) is None:
         who += _let_go(CPU_BUILD, SpecifierSet(f"=={best.version}"), here)
-    for line in changes.requires:
-        wanted = requirement(line)
-        if wanted is not None:
-            who += _let_go(canonicalize_name(wanted.name), wanted.specifier, here)
+    for wanted in filter(None, map(requirement, changes.requires)):
+        who += _let_go(canonicalize_name(wanted.name), wanted.specifier, here)
     if here.options.conflicts:
         apart = (row for row in here.consumers if other_cuda(best.build, row) and not row.idle)
         who += [Wanting(row.by, f"CUDA {row.cuda}") for row in apart]

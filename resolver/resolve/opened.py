@@ -62,7 +62,6 @@ def _flags(facts: Facts, options: PlanOptions) -> Iterator[tuple[PlanOptions, tu
     moves = options.torch == "keep" and facts.package(TORCH) is not None
     if moves:
         yield moving, ("torch",)
-    if not options.conflicts:
-        yield options._replace(conflicts=True), ("conflicts",)
-        if moves:
-            yield moving._replace(conflicts=True), ("torch", "conflicts")
+    yield options._replace(conflicts=True), ("conflicts",)
+    if moves:
+        yield moving._replace(conflicts=True), ("torch", "conflicts")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from packaging.requirements import Requirement
+
 from ..facts.model import Package
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..versions import major, requirement
@@ -119,12 +121,10 @@ def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
         here.torch.cuda and there.torch.cuda and (major(here.torch.cuda) == major(there.torch.cuda))
     )
     lines = before.requires if same else after.requires
-    return [after._replace(requires=tuple(filter(None, map(_of_any_version, lines))))]
+    wanted = filter(None, map(requirement, lines))
+    return [after._replace(requires=tuple(map(_of_any_version, wanted)))]
 
 
-def _of_any_version(line: str) -> str:
-    wanted = requirement(line)
-    if wanted is None:
-        return ""
+def _of_any_version(wanted: Requirement) -> str:
     extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
     return f"{wanted.name}{extras}" + (f"; {wanted.marker}" if wanted.marker else "")

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_machines import RELEASES, UNKNOWN, Document, documents, known_gpus, unlike_its_case
 
+from ortgpu_fix import __main__
+
 CPU_BUILD: dict[str, Any] = {
     "schema": 1,
     "platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.36"},
@@ -211,3 +213,22 @@ def test_a_case_is_the_plan_of_the_machine_that_it_is_for(
     gpu = data.draw(st.sampled_from(known_gpus(document)))
 
     assert unlike_its_case(document, unknown, release, gpu) == []
+
+
+def test_the_machines_that_nothing_works_on_come_last(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "host.json").write_text(json.dumps(CPU_BUILD | AMPERE))
+
+    assert __main__.main(["--facts", str(tmp_path / "host.json")]) == 1
+    assert "  no onnxruntime-gpu               otherwise\n" in capsys.readouterr().out
+
+
+def test_a_driver_that_nothing_runs_on_is_impossible_whatever_the_gpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = CPU_BUILD | {"driver": {"version": "390.157"}}
+    (tmp_path / "host.json").write_text(json.dumps(machine))
+
+    assert __main__.main(["--facts", str(tmp_path / "host.json"), "--json"]) == 3
+    assert json.loads(capsys.readouterr().out)["verdict"] == "impossible"

@@ -13,7 +13,7 @@ import synthetic
 from ortgpu_fix.facts.markers import marker_environment
 from ortgpu_fix.facts.model import Package
 from ortgpu_fix.plan.reasons import RequirementLine
-from ortgpu_fix.resolve.environment import CameAlong, Environment, consequences
+from ortgpu_fix.resolve.environment import CameAlong, Demands, Environment, consequences
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.versions import requirement
@@ -306,3 +306,11 @@ def test_what_is_used_without_being_required_counts_as_needed() -> None:
     assert needless(one, two, before="nvidia-a", after="nvidia-a") == set()
     assert needless(one, two, before="nvidia-a", after="nvidia-b") == {"nvidia-a"}
     assert needless(one, two, before="nvidia-a") == {"nvidia-a", "nvidia-b"}
+
+
+def test_what_counts_is_as_much_as_its_names() -> None:
+    there = environment(package("app", "1", "numpy>1", "flatbuffers"), package("x", "1", "numpy"))
+    counted = Demands(there, lambda row: str(row.by) == "app 1")
+
+    assert (len(counted), sorted(counted)) == (2, ["flatbuffers", "numpy"])
+    assert [str(row.by) for row in counted["numpy"]] == ["app 1"]
