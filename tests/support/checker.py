@@ -351,8 +351,15 @@ class Judge(Machine):
         for row in self.shared:
             if selected.keys() & set(row):
                 leaving |= (set(row) & self.installed.keys()) - selected.keys()
-        if leaving != set(plan["uninstall"]):
+        orphans = set(plan["uninstall"]) - leaving
+        if leaving - set(plan["uninstall"]) or not self._are_orphans(orphans, selected):
             yield f"uninstalls {plan['uninstall']}, must {sorted(leaving)}"
+
+    def _are_orphans(self, names: set[str], selected: Row) -> bool:
+        """Return whether `names` are wheels of NVIDIA that only what goes with them required."""
+        stays = [row for name, row in self.installed.items() if name not in names | {ORT}]
+        needed = {name for _, name, _ in self.active(stays)} | selected.keys()
+        return needed.isdisjoint(names) and all(name.startswith("nvidia-") for name in names)
 
     def _ordinary_are_there(
         self, build: Row, after: Row, picked: Mapping[str, SpecifierSet]
