@@ -102,11 +102,10 @@ def _of_cuda(here: Situation, cuda: str) -> Iterable[str]:
 
     From CUDA 13 on most have no major in their names: of which one they are is not known.
     """
-    known = [name for name, row in here.matrix.distributions.items() if row.cuda == cuda]
-    there = [row.name for row in here.facts.packages if row.name.startswith(_LIBRARIES)]
+    there = [row.name for row in here.facts.packages]
     plain = [name for name in there if name.startswith("nvidia-") and not _MAJOR.search(name)]
     unnamed = plain if int(cuda) >= _UNNAMED else []
-    return [*known, *unnamed, *(name for name in there if name.endswith(f"-cu{cuda}"))]
+    return [*unnamed, *(name for name in there if name.endswith(f"-cu{cuda}"))]
 
 
 def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
