@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from packaging.requirements import Requirement
-
 from ..facts.model import Package
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
-from ..versions import major, requirement
+from ..versions import major
 from .candidate import Candidate
 from .changes import Changes
 from .choice import is_installed
@@ -111,7 +109,7 @@ def _of_cuda(here: Situation, cuda: str) -> Iterable[str]:
 def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
     """Return the torch that comes, with what it will require as far as that is known.
 
-    Of the same CUDA it requires what the one before did, in versions that an engine chooses.
+    Of the same CUDA it requires what the one before did; which versions of it does not matter here.
     """
     before, after = here.package(TORCH), there.package(TORCH)
     if before is None or after is None or here.torch is None or there.torch is None:
@@ -119,11 +117,4 @@ def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
     same = (
         here.torch.cuda and there.torch.cuda and (major(here.torch.cuda) == major(there.torch.cuda))
     )
-    lines = before.requires if same else after.requires
-    wanted = filter(None, map(requirement, lines))
-    return [after._replace(requires=tuple(map(_of_any_version, wanted)))]
-
-
-def _of_any_version(wanted: Requirement) -> str:
-    extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
-    return f"{wanted.name}{extras}" + (f"; {wanted.marker}" if wanted.marker else "")
+    return [after._replace(requires=before.requires) if same else after]
