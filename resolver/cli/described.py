@@ -64,10 +64,13 @@ def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Pa
 
     So it is where `--python` is a version, where `--platform` names another system than a Python
     here has, and where nothing names an environment and none is needed: what this program has in
-    its own is no application's, and `--apply` would refuse it.
+    its own is no application's, and `--apply` would refuse it. A program that is not Python has
+    none.
     """
     if line.command not in WITHOUT_ENVIRONMENT or line.machines:
         return False
+    if line.libraries:
+        return True
     if line.python is not None:
         return is_version(line.python, environ, cwd)
     if line.platform is not None:

@@ -35,8 +35,8 @@ class Flag(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The name of its value in `CommandLine`."""
-        return self.name.replace("-", "_")
+        """The name of its value in `CommandLine`: `for_`, as Python keeps `for` for itself."""
+        return "for_" if self.name == "for" else self.name.replace("-", "_")
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -75,6 +75,8 @@ FLAGS = (
     Flag("from-text", "value", "FILE", commands=("facts",), partner="facts"),
     Flag("format", "value", "FORMAT", choices=FORMATS),
     Flag("directory", "value", "DIR", short="d"),
+    Flag("libraries", "nothing", commands=("download",), partner="download"),
+    Flag("for", "value", "PATH", commands=("download",), partner="download --libraries"),
     Flag("yes", "nothing"),
     Flag("forget", "nothing", commands=("undo", "matrix"), partner="undo, matrix"),
     Flag("allow", "values", "WHAT", choices=ALLOWANCES),
@@ -141,6 +143,8 @@ class CommandLine(NamedTuple):
     from_text: str | None = None
     format: str = FORMATS[0]
     directory: str | None = None
+    libraries: bool = False
+    for_: str | None = None
     yes: bool = False
     forget: bool = False
     allow: tuple[str, ...] = ()

@@ -196,6 +196,7 @@ def _checked(line: CommandLine, named: str | None) -> CommandLine:
             raise _alone(f"--{flag.name}", flag.partner)
     _check_partners(line, command)
     _check_plugin(line, command)
+    _check_libraries(line)
     command = "check_lock" if locks else "matrix_update" if line.update else command
     command = command.replace("-", "_")
     if command == RUN and not line.rest:
@@ -232,6 +233,19 @@ def _check_plugin(line: CommandLine, command: str) -> None:
     for clash, refused in (("lock", command == "lock"), ("several --facts", bool(line.machines))):
         if refused and line.provider == RTX:
             raise Error("flags-clash", flags=f"--provider {RTX}, {clash}")
+
+
+def _check_libraries(line: CommandLine) -> None:
+    """Refuse what means nothing to a program that is not Python."""
+    if line.for_ and not line.libraries:
+        raise _alone("--for", "download --libraries")
+    of_python = _given(line, "python", "torch", "requirement", "with-cpu")
+    of_python = of_python or ("several --facts" if line.machines else "")
+    of_python = of_python or _given(line, "provider") * (line.provider != "cuda")
+    if line.libraries and of_python:
+        raise Error("flags-clash", flags=f"--libraries, {of_python}")
+    if line.for_ and line.ort:
+        raise Error("flags-clash", flags="--for, --ort")
 
 
 def _given(line: CommandLine, *names: str) -> str:

@@ -191,6 +191,7 @@ def _explanation(
     if row.by_release and release:
         cause, remedy = row.by_release.cause, row.by_release.remedy
     maybe = found[0].if_wanted
+    commands = origin.commands.get(row.about, ()) if origin else row.commands
     return Explanation(
         code=row.code,
         severity="info" if maybe else row.severity,
@@ -198,7 +199,7 @@ def _explanation(
         line_number=first.evidence.line_number,
         cause=cause[language].format_map(values).replace(" ()", "").replace("（）", ""),
         remedy=remedy[language].format_map(values),
-        commands=() if origin or maybe else row.commands,
+        commands=() if maybe else commands,
         fixable=row.fixable and origin is None and not maybe,
         sources=row.sources,
         certain=not row.generic and not maybe,

@@ -1,4 +1,7 @@
-"""Fetch everything the plan installs, for this machine or others, into a folder."""
+"""Fetch everything the plan installs, for this machine or others, into a folder.
+
+With `--libraries` what a program needs that is not Python: see `libraries`.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """
     if arguments.directory is None or "://" in arguments.directory:
         raise Error("usage", problem=Error("flag-alone", flag="download", partner="-d DIR"))
+    if arguments.libraries:
+        from . import libraries
+
+        return libraries.run(arguments, environ, language)
     planned = planned_groups(arguments, environ, language)
     if isinstance(planned, int):
         return planned
