@@ -10,6 +10,7 @@ import re
 import struct
 from collections.abc import Mapping
 
+from ..binaries.native import Content
 from .driver_replies import compute_capability, cuda_version, release
 from .model import Gpu
 
@@ -135,7 +136,7 @@ Source: https://learn.microsoft.com/windows/win32/api/verrsrc/ns-verrsrc-vs_fixe
 """
 
 
-def parse_dll_version(content: bytes) -> str | None:
+def parse_dll_version(content: Content) -> str | None:
     """Return the file version (`14.42.34433.0`) of a DLL, or None."""
     at = content.find(_FIXED_FILE_INFO)
     if at < 0 or len(content) < at + 16:

@@ -229,6 +229,7 @@ def _explanation(
         cause, remedy = row.by_release.cause, row.by_release.remedy
     maybe = found[0].if_wanted
     headline, rest = (row.what, cause[language]) if row.what else _first_sentence(cause[language])
+    commands = origin.commands.get(row.about, ()) if origin else row.commands
     return Explanation(
         code=row.code,
         severity="info" if maybe else row.severity,
@@ -237,7 +238,7 @@ def _explanation(
         line_number=first.evidence.line_number,
         cause=_filled(rest, values),
         remedy=remedy[language].format_map(values),
-        commands=() if origin or maybe else row.commands,
+        commands=() if maybe else commands,
         fixable=row.fixable and origin is None and not maybe,
         sources=row.sources,
         certain=not row.generic and not maybe,
