@@ -2,8 +2,9 @@
 
     python scripts/benchmark.py [--only ROW ...] [--work DIR] [--record]
 
-Rows: `install` (the set for an A100 with driver 535.104.12 into a fresh environment, by uv and by
-pip, from empty caches and from full ones; undo; the bytes that were written), `sets` (the newest
+Rows: `install` (the set for an A100 with driver 535.104.12 into a fresh environment, beside uv with
+the same pins, from empty caches and from full ones, in balanced order; undo; the bytes that were
+written), `sets` (the newest
 set and the smallest, beside onnxruntime-gpu's own extras by uv and by pip, from empty caches: the
 bytes that come over the network and stay on the disk, and the seconds), `plan` (and `--check`, with
 nothing and with 1,000 distributions installed), `fleet` (1,000 machines of 30 and of 1,000 kinds),
@@ -34,9 +35,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.utils.process import install_environment
 from prove.site import measure
 from support.site_browser import Asking, chromium, served
+from support.standin_wheels import clean_environment
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "scripts" / "prove" / "results"
@@ -52,6 +53,7 @@ LINES = (
 FAILURE = "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory"
 GIGABYTE = 1_000_000_000
 RUNS = 9
+ROUNDS = 5
 RESTS = 60.0
 """Seconds before each first environment: after a burst a virtual machine may give less."""
 
@@ -92,7 +94,7 @@ def measured(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=install_environment(os.environ) | dict(env),
+        env=clean_environment() | dict(env),
     ) as process:
         for line in process.stderr or ():
             lines.append(line)
@@ -135,17 +137,17 @@ class Round(NamedTuple):
 
 
 class Bench:
-    """A folder to measure in, the tool installed there without uv, and what was measured."""
+    """A folder to measure in, the tool installed there, and what was measured."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
         self.rows: dict[str, object] = {}
-        found = shutil.which("uv") or str(Path(sys.executable).parent / "uv")
-        self.uv = Path(found)
         subprocess.run([sys.executable, "-m", "venv", work / "tool"], check=True)
         pip = [str(work / "tool/bin/python"), "-m", "pip"]
         subprocess.run([*pip, "install", "--quiet", str(ROOT)], check=True)
         self.tool = work / "tool/bin/ortgpu-fix"
+        self.uv = work / "tool/bin/uv"
+        """The one that this program uses: both are measured with the same."""
 
     def say(self, row: str, text: str, **numbers: object) -> None:
         """Print a row, and remember its numbers."""
@@ -186,59 +188,67 @@ class Bench:
         pins = self.work / "pins.txt"
         pinned = [f"{row['name']}=={row['version']}" for row in plan["install"]]
         pins.write_text("\n".join([*pinned, *plan["requires"]]) + "\n")
-        bare = "/usr/bin:/bin"
-        for engine, path, rounds in (("uv", f"{self.uv.parent}:{bare}", 3), ("pip", bare, 1)):
-            taken: dict[str, list[Round]] = {"first": [], "second": []}
-            for _ in range(rounds):
-                ours, theirs = self.caches(f"{engine}-ours"), self.caches(f"{engine}-theirs")
-                for time_of, rows in taken.items():
-                    rows.append(self._round(engine, time_of, pins, {"PATH": path, **ours}, theirs))
+        taken: dict[str, list[Round]] = {"first": [], "second": []}
+        for number in range(ROUNDS):
+            ours, theirs = self.caches("ours"), self.caches("theirs")
             for time_of, rows in taken.items():
-                self._tell(engine, time_of, rows)
+                rows.append(self._round(time_of, pins, ours, theirs, first=number % 2))
+        for time_of, rows in taken.items():
+            self._tell(time_of, rows)
+        ours_second, theirs_first = (
+            statistics.median(getattr(row, part).wall for row in taken[time_of])
+            for part, time_of in (("ours", "second"), ("theirs", "first"))
+        )
+        self.beside("second environment, uv's first", ours_second, theirs_first, "uv")
 
     def _round(
-        self, engine: str, time_of: str, pins: Path, ours: dict[str, str], theirs: dict[str, str]
+        self,
+        time_of: str,
+        pins: Path,
+        ours: dict[str, str],
+        theirs: dict[str, str],
+        *,
+        first: int,
     ) -> Round:
-        """Install the `pins` with the other tool, and the set with this program; undo; again."""
-        other = self.venv(f"{engine}-{time_of}-theirs")
-        words = ["install", "--quiet", "--requirement", pins]
-        if engine == "uv":
-            argv = [self.uv, "pip", *words, "--python", other]
-        else:
-            argv = [other, "-m", "pip", *words, "--disable-pip-version-check"]
+        """Install the `pins` with uv, and the set with this program, in this order or the other.
+
+        Then undo, and apply again.
+        """
         rests = RESTS if time_of == "first" else 0
-        beside = measured(argv, theirs, rests=rests)
-        shutil.rmtree(other.parents[1])
-        python = self.venv(f"{engine}-{time_of}-ours")
+        python, other = self.venv(f"{time_of}-ours"), self.venv(f"{time_of}-theirs")
+        install = [self.uv, "pip", "install", "--quiet", "--requirement", pins, "--python", other]
         apply = [self.tool, "--apply", "--yes", *MACHINE, "--python", python]
-        took = measured(apply, ours, rests=rests)
+        ways: list[tuple[list[object], dict[str, str]]] = [(install, theirs), (apply, ours)]
+        order = (0, 1) if first else (1, 0)
+        took = {at: measured(*ways[at], rests=rests) for at in order}
+        shutil.rmtree(other.parents[1])
         undone = measured([self.tool, "undo", "--yes", "--python", python], ours)
         again = measured(apply, ours)
         shutil.rmtree(python.parents[1])
-        return Round(ours=took, theirs=beside, undone=undone, again=again)
+        return Round(ours=took[1], theirs=took[0], undone=undone, again=again)
 
-    def _tell(self, engine: str, time_of: str, rows: Sequence[Round]) -> None:
+    def _tell(self, time_of: str, rows: Sequence[Round]) -> None:
         """Print the medians of some rounds."""
 
         def median(part: str, number: str) -> float:
             return float(statistics.median(getattr(getattr(row, part), number) for row in rows))
 
         self.beside(
-            f"{time_of} environment, {engine}",
+            f"{time_of} environment",
             median("ours", "wall"),
             median("theirs", "wall"),
-            engine,
+            "uv",
             verifying=round(median("ours", "verifying"), 2),
             rounds=[[round(row.ours.wall, 2), round(row.theirs.wall, 2)] for row in rows],
         )
         if time_of == "first":
             ours, theirs = median("ours", "written"), median("theirs", "written")
-            text = f"{ours / 1e9:7.2f} GB, {engine} {theirs / 1e9:.2f} GB: {ours / theirs:.2f}"
-            self.say(f"bytes written, {engine}", text, ours=ours, theirs=theirs)
+            text = f"{ours / 1e9:7.2f} GB, uv {theirs / 1e9:.2f} GB: {ours / theirs:.2f}"
+            self.say("bytes written", text, ours=ours, theirs=theirs)
         seconds = median("undone", "wall")
-        self.say(f"undo, {time_of}, {engine}", f"{seconds:7.2f} s", seconds=round(seconds, 3))
+        self.say(f"undo, {time_of}", f"{seconds:7.2f} s", seconds=round(seconds, 3))
         seconds, verifying = median("again", "wall"), round(median("again", "verifying"), 2)
-        row = f"apply after it, {time_of}, {engine}"
+        row = f"apply after it, {time_of}"
         self.say(row, f"{seconds:7.2f} s", seconds=round(seconds, 3), verifying=verifying)
 
     # -- sets ------------------------------------------------------------------------------------

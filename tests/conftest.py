@@ -16,10 +16,8 @@ import environments
 import pytest
 from disk_steps import Steps, note_steps
 from hypothesis import settings
-from stand import HANG_UP, PIP, Kind, Stand
+from stand import HANG_UP, Stand
 
-from ortgpu_fix.apply import hashed_files
-from ortgpu_fix.utils.files import file_digest
 from support.local_index import LocalIndex
 from support.standin_wheels import Venv, make_set, make_venv
 
@@ -126,41 +124,13 @@ def venv(template: Callable[[bool], Venv], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def stand_of(
+def stand(
     wheels: dict[str, Path], template: Callable[[bool], Venv], tmp_path: Path
-) -> Iterator[Callable[[Kind], Stand]]:
-    folder = next(iter(wheels.values())).parent
-    with LocalIndex(folder) as server:
-
-        def make(kind: Kind) -> Stand:
-            venv = Venv(folder=tmp_path / "venv")
-            shutil.copytree(template(kind == "pip").folder, venv.folder, symlinks=True)
-            return Stand(venv, server, wheels, kind)
-
-        yield make
-
-
-@pytest.fixture(params=["uv", PIP])
-def stand(request: pytest.FixtureRequest, stand_of: Callable[[Kind], Stand]) -> Stand:
-    return stand_of(request.param)
-
-
-@pytest.fixture
-def quick(stand_of: Callable[[Kind], Stand]) -> Stand:
-    return stand_of("uv")
-
-
-@pytest.fixture
-def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The files that are hashed to see whether they are what was told, in this order."""
-    read: list[Path] = []
-
-    def digest(path: Path) -> str:
-        read.append(path)
-        return file_digest(path)
-
-    monkeypatch.setattr(hashed_files, "file_digest", digest)
-    return read
+) -> Iterator[Stand]:
+    with LocalIndex(next(iter(wheels.values())).parent) as server:
+        venv = Venv(folder=tmp_path / "venv")
+        shutil.copytree(template(False).folder, venv.folder, symlinks=True)  # noqa: FBT003
+        yield Stand(venv, server, wheels)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What an environment has after a change, and what a new torch requires that it lacks.
+"""What an environment has after a change, and what may move with a new torch.
 
 The plan has what onnxruntime requires, at exact versions; what torch requires besides (nccl,
 triton, sympy) is in its wheel only.
@@ -8,73 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from packaging.utils import canonicalize_name
-
-from ..errors import Error
-from ..facts.markers import target_markers
 from ..facts.target import Installed, Target
-from ..facts.unmet import UnmetRequirement, unmet_requirements
-from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.model import Plan
-from ..plan.wheels import Wheel
+from ..plan.wheels import TORCH_FAMILY, Wheel
 
-FAMILY = frozenset({TORCH, *DOMAIN_LIBRARIES})
-"""Distributions whose requirements are not in the plan."""
 _LIKE_TORCH = ("nvidia-", "cuda-", "triton", "pytorch-triton")
 """Distributions that belong to a torch."""
 
 
 def incoming_torch(plan: Plan) -> bool:
     """Return whether `plan` installs torch or a domain library of it."""
-    return any(wheel.name in FAMILY for wheel in plan.install)
+    return any(wheel.name in TORCH_FAMILY for wheel in plan.install)
 
 
-def distributions_afterwards(
-    plan: Plan, target: Target, coming: Mapping[Wheel, Sequence[str] | None]
-) -> Target:
-    """Return `target` after `plan` is done and the wheels `coming` are installed.
-
-    Each has its `Requires-Dist` lines; where they are None it is taken to require nothing.
-    """
-    gone = {*plan.uninstall, *(wheel.name for wheel in coming)}
-    staying = [installed for installed in target.installed if installed.key not in gone]
-    new = [
+def incoming_distributions(coming: Mapping[Wheel, Sequence[str]]) -> tuple[Installed, ...]:
+    """Return what the wheels `coming` are once they are installed: with their `Requires-Dist`."""
+    return tuple(
         Installed(
-            name=wheel.name,
-            version=wheel.version,
-            metadata_path="",
-            requires=tuple(requires or ()),
+            name=wheel.name, version=wheel.version, metadata_path="", requires=tuple(requires)
         )
         for wheel, requires in coming.items()
-    ]
-    return target._replace(installed=(*staying, *new))
-
-
-def torch_requirements(
-    plan: Plan, then: Target, names: Sequence[str]
-) -> tuple[UnmetRequirement, ...]:
-    """Return what the distributions `names` of the environment `then` require and nothing meets.
-
-    Raises Error `torch-contradicts-plan` where one of them forbids a version of the plan: then the
-    metadata are not those that the matrix knows.
-    """
-    environment = target_markers(then)
-    distributions = [
-        installed if installed.key in names else installed._replace(requires=())
-        for installed in then.installed
-    ]
-    planned = _planned(plan)
-    unmet = unmet_requirements(distributions, environment)
-    for missing in unmet:
-        name = canonicalize_name(missing.requirement.name)
-        if name in planned:
-            raise Error(
-                "torch-contradicts-plan",
-                by=f"{missing.by} {missing.version}",
-                requires=str(missing.requirement),
-                planned=f"{name} {planned[name]}",
-            )
-    return unmet
+    )
 
 
 def movable_distributions(plan: Plan, target: Target) -> frozenset[str]:
@@ -82,9 +36,6 @@ def movable_distributions(plan: Plan, target: Target) -> frozenset[str]:
 
     Those of NVIDIA and Triton that `plan` does not have: another torch may need other versions.
     """
-    names = {installed.key for installed in target.installed} - set(_planned(plan))
+    planned = {wheel.name for wheel in (*plan.selection, *plan.install)}
+    names = {installed.key for installed in target.installed} - planned
     return frozenset(name for name in names if name.startswith(_LIKE_TORCH))
-
-
-def _planned(plan: Plan) -> dict[str, str]:
-    return {wheel.name: wheel.version for wheel in (*plan.selection, *plan.install)}

@@ -1,6 +1,6 @@
 """The transaction: stages wheels, sets files aside, installs, verifies; or changes nothing.
 
-What comes lies unpacked beside the environment before the first file is touched, and no engine runs
+What comes lies unpacked beside the environment before the first file is touched, and no uv runs
 while that changes. A failure, Ctrl-C and every signal that ends a program lead to a roll back.
 """
 
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from ..companions.build import LocalWheel
-from ..engine.choose import Engine
 from ..errors import Error
 from ..facts.markers import target_markers
 from ..facts.target import Target
-from ..facts.unmet import UnmetRequirement, new_conflicts
 from ..index.client import Index
 from ..plan.model import Plan
+from ..resolve.environment import Environment, UnmetRequirement, consequences
 from ..utils.files import disk_error
-from ..utils.progress import Progress
+from ..utils.progress import Progress, beating
 from ..utils.signals import interruptible, signals_held
-from .after_change import distributions_afterwards
+from ..uv.program import Uv
+from .after_change import incoming_distributions
 from .before_change import (
     Allowed,
     check_environment_owner,
@@ -35,8 +35,7 @@ from .chosen_wheels import Confirm
 from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
 from .files_to_remove import check_removable, files_to_remove
-from .hashed_files import remember
-from .history import UNFINISHED, prune_history, recorded_changes
+from .history import UNFINISHED, delete_journal, prune_history, recorded_changes
 from .journal import Begin
 from .journaled_change import Incoming, JournaledChange, sync_files
 from .rollback import roll_back
@@ -45,10 +44,7 @@ from .state_folder import Site, plain_paths, prepare_state_folder, remove_tree, 
 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: returns whether it works, and the reason for people if not."""
-_RESUMED = frozenset(
-    {"download-too-slow", "download-truncated", "index-refused", "index-unreachable"}
-)
-"""The network may be back soon: after these errors the next run uses what was downloaded."""
+_GONE = frozenset({"restore-lost", "restore-moved"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +55,6 @@ class Applied:
     """Canonical names."""
     installed: tuple[tuple[str, str], ...]
     """Canonical names and versions."""
-    engine: str
     conflicts: tuple[UnmetRequirement, ...]
     """New conflicts that were allowed."""
     untidy: int
@@ -71,7 +66,7 @@ def apply(
     target: Target,
     *,
     index: Index,
-    engine: Engine,
+    uv: Uv,
     verify: Verify,
     progress: Progress,
     allowed: Allowed | None = None,
@@ -87,7 +82,7 @@ def apply(
     `user-environment`, `environment-read-only`, `path-too-long`, `environment-locked`,
     `unfinished-change`, `environment-changed`, `would-conflict`, and those of `stage_wheels` (so of
     `confirm`) and of `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
-    `apply-interrupted` or `apply-failed` says why; `restore-failed` where that was not possible.
+    `apply-interrupted` or `apply-failed` says why; `restore-…` where that was not possible.
     """
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
@@ -95,7 +90,6 @@ def apply(
     coming = frozenset({row.name for row in plan.install} | {row.name for row in companions})
     check_removable(target, site, coming.union(plan.uninstall), coming)  # before any download
     with hold_environment_lock(site):
-        check_path_lengths(str(site.stage / "wheels" / wheel.file) for wheel in plan.install)
         prepare_state_folder(site)
         if any(change.state in UNFINISHED for change in recorded_changes(site)):
             raise Error("unfinished-change", folder=target.prefix)
@@ -104,27 +98,24 @@ def apply(
                 plan,
                 target,
                 index=index,
-                engine=engine,
+                uv=uv,
                 progress=progress,
                 confirm=confirm,
                 companions=companions,
             )
             conflicts = _allowed_conflicts(plan, target, staged, allowed)
             check_unchanged(plan, target, staged)
-        except Error as error:
-            if error.code not in _RESUMED:
-                remove_tree(site.stage)
+        except BaseException:
+            remove_tree(site.stage)  # gigabytes that nobody goes on with: uv's cache has them
             raise
         with signals_held(to_the_end=True):
             try:
                 _swap(plan, target, staged, verify=verify, progress=progress)
             finally:
                 untidy = _tidy(site)
-            remember(index.sources.kept, staged.tree.hashes)
     return Applied(
         removed=plan.uninstall,
         installed=tuple((wheel.name, wheel.version) for wheel in staged.wheels),
-        engine=engine.name,
         conflicts=conflicts,
         untidy=untidy,
     )
@@ -142,9 +133,8 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
-    then = distributions_afterwards(plan, target, requires)
-    environment = target_markers(target)
-    conflicts = new_conflicts(target.installed, then.installed, environment)
+    before = Environment(target.in_use, target_markers(target))
+    conflicts = consequences(before, plan.uninstall, incoming_distributions(requires)).unmet
     if conflicts and not allowed.conflicts:
         raise Error("would-conflict", conflicts="; ".join(map(str, conflicts)))
     return conflicts
@@ -167,20 +157,20 @@ def _swap(
     Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
     `path-too-long`, `disk-full` or `disk-failed` before the first change, and later
     `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back
-    failed, `restore-changed` where something else changed the environment meanwhile.
+    failed, `restore-changed` where something else changed the environment meanwhile,
+    `restore-moved` or `restore-lost` where it, or what a roll back needs, is gone.
     """
     site = Site.of(target)
     tree = staged.tree
     coming = {wheel.name: wheel.version for wheel in staged.wheels}
     # A link to a folder of the environment may lead elsewhere: what counts is where it leads.
-    real = plain_paths((*tree.files, *tree.in_place))
+    real = plain_paths(tree.files)
     paths = files_to_remove(
         target,
         site,
         frozenset(plan.uninstall) | frozenset(coming),
         coming=frozenset(coming),
         incoming={real[path]: tree.hashes.get(path, "") for path in tree.files},
-        in_place=frozenset(real[path] for path in tree.in_place),
         whole=tree.infos,
     )
     check_path_lengths(real.values())
@@ -207,13 +197,15 @@ def _swap(
         try:
             with interruptible():
                 progress("sync")
-                sync_files(file.source for file in incoming)
+                with beating(progress):
+                    sync_files(file.source for file in incoming)
                 change.begin(begin, files=len(paths) + len(incoming))
                 progress("set-aside", files=len(paths))
                 change.set_aside(paths)
                 change.place(incoming, tree.infos, tree.folders)
                 progress("verify")
-                works, reason = verify()
+                with beating(progress):
+                    works, reason = verify()
                 if not works:
                     raise _VerificationFailed(reason)  # noqa: TRY301 - as every failure here
             change.commit()
@@ -225,11 +217,17 @@ def _swap(
 
 
 def _put_back(site: Site, change: JournaledChange) -> None:
-    """Roll back. Raises Error `restore-failed` or `restore-changed`, whatever goes wrong."""
+    """Roll back. Raises Error `restore-…`, whatever goes wrong."""
+    if not change.begun:
+        with contextlib.suppress(OSError):
+            delete_journal(change.folder)
+        return
     try:
         roll_back(site, change.folder)
     except Error as error:
-        if error.code == "restore-failed":
+        if error.code in _GONE and not change.touched:
+            return  # nothing had been done that was to be put back
+        if error.code.startswith("restore-"):
             raise
         listed = error.values.get("names") or error.values.get("paths") or error
         raise Error("restore-changed", names=listed) from error

@@ -1,55 +1,32 @@
-"""Which wheels come besides those that the plan names: an index or an engine chooses them.
+"""Which wheels come: those of the plan, and what else is required, as uv chooses it.
 
-Each distribution is taken from one index only. What torch requires stands in its wheel alone, whose
-metadata are read without the rest of it: nobody has agreed to the download yet.
+Each distribution of the plan is taken from its one index, and has the hash of the matrix.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from packaging.utils import canonicalize_name
-
-from ..engine.choose import Engine
 from ..errors import Error
-from ..evidence.metadata import all_requirements
-from ..evidence.ranges import open_zip, read_member
-from ..evidence.wheels import EvidenceError
 from ..facts.target import Target
-from ..facts.unmet import UnmetRequirement
 from ..index.client import Index
-from ..index.download import download_all
 from ..index.folder import local_path
 from ..index.page import without_credentials
-from ..index.pinning import (
-    files_in_folder,
-    index_has,
-    newest_from_index,
-    pin_from_index,
-    wheel_target_of,
-)
-from ..index.wheel_choice import WheelTarget, find_newest
+from ..index.pinning import wheel_target_of
 from ..plan.model import Plan
-from ..plan.wheels import PYPI, Pinned, Wheel
+from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, Wheel, first_of_each, index_of_torch
 from ..utils.progress import Progress
-from .after_change import (
-    FAMILY,
-    distributions_afterwards,
-    incoming_torch,
-    movable_distributions,
-    torch_requirements,
-)
-from .wheel_contents import read_wheel_contents
-
-_MOST = 1 << 22
-"""Bytes of metadata that are read without the wheel, at most."""
+from ..uv.compile import compile_plan
+from ..uv.program import Uv
+from ..uv.project import Question, constraints, installed_versions
+from .after_change import incoming_torch, movable_distributions
 
 
 class ChosenWheel(NamedTuple):
-    """A wheel whose file the plan does not name: an index or an engine chose it for this machine.
+    """A wheel whose file the plan does not name: an index or uv chose it for this machine.
 
     What arrives is checked against the hash that the index gave for it.
     """
@@ -64,117 +41,56 @@ Confirm = Callable[[Sequence[ChosenWheel]], None]
 
 
 def choose_wheels(  # noqa: PLR0917
-    plan: Plan,
-    target: Target,
-    index: Index,
-    engine: Engine,
-    work: Path,
-    progress: Progress,
-    confirm: Confirm,
-) -> tuple[list[Wheel], dict[str, str]]:
-    """Return what to install, and the addresses that are known, by file name.
-
-    Files of other plans are removed.
-    """
-    folder, fits = work.parent / "wheels", wheel_target_of(target)
-    wheels = [pin_from_index(wheel, index, fits) for wheel in plan.install]
-    if incoming_torch(plan):
-        pinned = resolve_torch_closure(plan, wheels, target, index, engine, folder, work, progress)
-    else:
-        pinned = engine.resolve(plan.requires, target, index.sources, work)
-    known = {wheel for wheel in plan.install if wheel.sha256}
-    chosen = [Pinned(wheel=wheel, url="") for wheel in wheels if wheel not in known]
-    confirm([_chosen(pin, index) for pin in (*chosen, *pinned)])
-    wheels += [pin.wheel for pin in pinned]
-    names = {wheel.file for wheel in wheels}
-    for entry in folder.iterdir():
-        if entry.name.removesuffix(".part") not in names:
-            entry.unlink()
-    return wheels, {pin.wheel.file: pin.url for pin in pinned}
-
-
-def _chosen(pin: Pinned, index: Index) -> ChosenWheel:
-    """Say where a wheel comes from; the address of its file may be on another server."""
-    wheel, near = pin.wheel, index.sources.near(pin.wheel.file)
-    if near is not None or pin.url.startswith("file:"):
-        return ChosenWheel(wheel, str((near or local_path(pin.url)).parent))
-    base = index.sources.index_url if wheel.index_url == PYPI else wheel.index_url
-    return ChosenWheel(wheel, without_credentials(base))
-
-
-def resolve_torch_closure(  # noqa: PLR0917
-    plan: Plan,
-    wheels: list[Wheel],
-    target: Target,
-    index: Index,
-    engine: Engine,
-    folder: Path,
-    work: Path,
-    progress: Progress,
+    plan: Plan, target: Target, index: Index, uv: Uv, folder: Path, progress: Progress
 ) -> tuple[Pinned, ...]:
-    """Read what torch and its domain libraries require, resolve that and what the plan requires.
+    """Return what to install, with the address of each file: the wheels of the plan come first.
 
-    They are from the index in the plan, what they require is from the default index, and what that
-    does not have from torch's, which is appended to `wheels`. A newer version on another index is
-    never chosen. Where an index gives no part of a file, the whole wheel is downloaded to `folder`.
-    Raises Error `torch-contradicts-plan`, `requirements-impossible`, and those of
-    `newest_from_index` and `download_all`.
+    What is installed stays at its version. Only where a new torch requires another, and there is no
+    other way, what it requires may move. Raises as `compile_plan`.
     """
-    known: dict[Wheel, tuple[str, ...] | None] = dict.fromkeys(wheels)
-    to_read = [wheel for wheel in wheels if wheel.name in FAMILY]
-    while True:
-        known |= {wheel: _requires(wheel, index, folder, progress) for wheel in to_read}
-        then = distributions_afterwards(plan, target, known)
-        names = [wheel.name for wheel in known]
-        needs = torch_requirements(plan, then, names)
-        fit = wheel_target_of(target)
-        to_read = [wheel for need in needs if (wheel := _from_torch(need, wheels, index, fit))]
-        if not to_read:
-            break
-        wheels += to_read
-    requires = [*plan.requires, *(str(need.requirement) for need in needs)]
-    movable = movable_distributions(plan, target)
-    return engine.resolve(requires, then, index.sources, work, movable)
-
-
-def _requires(wheel: Wheel, index: Index, folder: Path, progress: Progress) -> tuple[str, ...]:
-    """Return the `Requires-Dist` lines of `wheel`; what arrives later is held against its hash."""
-    here = (folder / wheel.file).is_file() or index.sources.near(wheel.file) is not None
-    if not here and not index.sources.offline:
-        url = index.find(wheel)
-        if not url.startswith("file:"):
-            with contextlib.suppress(EvidenceError):  # no wheel: the download tells
-                return _remote_requires(url, index)
-    (path,) = download_all(index, [wheel], folder, progress)
-    return read_wheel_contents(path).requires
-
-
-def _remote_requires(url: str, index: Index) -> tuple[str, ...]:
-    """Raise EvidenceError where the metadata cannot be read in parts."""
+    coming = {row.name for row in plan.install}
+    movable = frozenset(coming.union(plan.uninstall))
+    if incoming_torch(plan):
+        movable |= movable_distributions(plan, target)
+    fit = wheel_target_of(target)
+    question = Question(
+        wheels=plan.install,
+        unread=TORCH_FAMILY,
+        behind=index_of_torch(plan.install),
+        requires=plan.requires,
+        within=constraints(plan.requires, target, movable),
+        python=("--python", target.executable),
+        version=fit.python,
+        tags=fit.tags,
+        target=target,
+    )
     try:
-        archive, _ = open_zip(index.read_part, url)
-        names = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        if len(names) != 1 or archive.getinfo(names[0]).file_size > _MOST:
-            raise EvidenceError(url)
-        text = read_member(archive, names[0])
+        pinned = compile_plan(uv, question, index, folder, progress)
     except Error as error:
-        if error.code != "index-without-ranges":
+        if error.code != "requirements-impossible" or not incoming_torch(plan):
             raise
-        raise EvidenceError(url) from error
-    return tuple(all_requirements(text.decode("utf-8", errors="replace")))
+        there = {
+            name: version
+            for name, version in installed_versions(target).items()
+            if name not in movable
+        }
+        question = replace(question, within=(), preferred=there)
+        pinned = compile_plan(uv, question, index, folder, progress)
+    best = first_of_each(pinned)
+    return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in best)
 
 
-def _from_torch(
-    need: UnmetRequirement, wheels: Sequence[Wheel], index: Index, fit: WheelTarget
-) -> Wheel | None:
-    """Return the wheel for `need` from torch's index, where no other has it."""
-    by = next(wheel for wheel in wheels if wheel.name == need.by)
-    if by.index_url == PYPI or index.sources.offline:
-        return None
-    name, specifier = canonicalize_name(need.requirement.name), need.requirement.specifier
-    folder = index.sources.find_links
-    if folder is not None and find_newest(files_in_folder(folder), name, specifier, fit):
-        return None
-    if index_has(name, specifier, PYPI, index, fit):
-        return None
-    return newest_from_index(name, specifier, by.index_url, index, fit)
+def chosen_by_others(plan: Plan, pinned: Sequence[Pinned], index: Index) -> tuple[ChosenWheel, ...]:
+    """Return what the plan does not name, and where it comes from."""
+    known = {wheel.file for wheel in plan.install if wheel.sha256}
+    return tuple(
+        ChosenWheel(pin.wheel, _place(pin, index)) for pin in pinned if pin.wheel.file not in known
+    )
+
+
+def _place(pin: Pinned, index: Index) -> str:
+    """Say where a wheel comes from; the address of its file may be on another server."""
+    if pin.url.startswith("file:"):
+        return str(local_path(pin.url).parent)
+    url = pin.wheel.index_url
+    return without_credentials(index.sources.index_url if url == PYPI else url)

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..facts.target import STATE_FOLDER
+from ..utils.files import file_digest
+from ..utils.foreign_text import LONGEST
 from .journal import Fingerprint
 from .state_folder import Site, join, plain_paths
 
@@ -52,6 +54,28 @@ def fingerprint(path: str) -> Fingerprint | None:
 def is_same(found: Fingerprint | None, recorded: Fingerprint) -> bool:
     """Return whether a file that was moved, or copied with its times, is the `recorded` one."""
     return found is not None and found[:2] == recorded[:2] and abs(found[2] - recorded[2]) <= _SLACK
+
+
+def copy_of(path: str) -> str:
+    """Return the path of a copy that becomes `path` when it is whole, beside it.
+
+    Systems count the bytes of a name, and may allow no more than it has already.
+    """
+    folder, name = os.path.split(path)
+    known = os.fsencode(name)[: LONGEST - len(COPY)].decode(errors="ignore")
+    return join(folder, known + COPY)
+
+
+def has_content(path: str, size: int, sha256: str) -> bool:
+    """Return whether there is a file at `path`, no link, of this size and SHA-256 in hexadecimal.
+
+    It is read only where the size is the same.
+    """
+    with contextlib.suppress(OSError):
+        about = os.lstat(path)
+        if stat.S_ISREG(about.st_mode) and about.st_size == size:
+            return file_digest(Path(path)) == sha256
+    return False
 
 
 def metadata_folders(site: Site) -> list[str]:

@@ -23,7 +23,6 @@ from .state_folder import (
     Site,
     absolute,
     check_state_folder,
-    join,
     remove_tree,
     size_of,
     sync_folder,
@@ -169,14 +168,7 @@ def _records(site: Site, folder: Path, data: bytes) -> tuple[Record, ...]:
         records = decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Error("journal-damaged", line=data[: error.start].count(b"\n") + 1) from error
-    own = str(site.state)
     for path in paths_of(records):
-        if os.path.normpath(path) != path or not _may_hold(site, own, absolute(site, path)):
+        if os.path.normpath(path) != path or not site.may_hold(absolute(site, path)):
             raise Error("journal-outside", path=path, folder=folder)
     return records
-
-
-def _may_hold(site: Site, own: str, path: str) -> bool:
-    """Return whether a journal may name the absolute `path`: below the roots, not in `own`."""
-    is_own = path == own or path.startswith(join(own, ""))
-    return site.inside(path) and path not in site and not is_own

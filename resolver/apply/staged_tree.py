@@ -1,7 +1,7 @@
-"""What an engine has installed into the staging folder, and where each file of it belongs.
+"""What uv has installed into the staging folder, and where each file of it belongs.
 
-The engine installs into a prefix of its own beside the environment. What is in a RECORD there, and
-the bytecode of it, comes into the environment by renaming; whatever else an engine left stays.
+uv installs into a prefix of its own beside the environment. What is in a RECORD there, and the
+bytecode of it, comes into the environment by renaming; whatever else uv left stays.
 """
 
 # Paths are strings: there are tens of thousands of them.
@@ -16,8 +16,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,10 +27,8 @@ from ..errors import Error
 from ..evidence.metadata import all_requirements, fields
 from ..facts.target import STATE_FOLDER, Installed
 from ..plan.wheels import Wheel
-from ..utils.files import file_digest
 from ..versions import version as parsed
-from .environment_files import NAMESPACE, SHARED
-from .hashed_files import Identity, has_content, identity
+from .environment_files import NAMESPACE, SHARED, copy_of
 from .state_folder import Site, join
 
 _IN_PLACE = ("poetry", "pdm")
@@ -52,8 +49,6 @@ class StagedTree(NamedTuple):
     """The dist-info folder of each wheel, in their order."""
     requires: tuple[tuple[str, ...], ...]
     """The `Requires-Dist` lines of each wheel, in their order."""
-    in_place: frozenset[str] = frozenset()
-    """Paths of files of the wheels that are in the environment already, and stay as they are."""
 
 
 class _Row(NamedTuple):
@@ -61,13 +56,12 @@ class _Row(NamedTuple):
 
     path: str
     """Absolute, in the staging folder."""
-    about: os.stat_result
     digest: str
     size: str
 
 
 def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedTree:
-    """Return what lies in the prefix `tree`, into which an engine has installed `wheels`.
+    """Return what lies in the prefix `tree`, into which uv has installed `wheels`.
 
     A RECORD that would not be right in the environment, which may keep its scripts elsewhere than a
     prefix does, is written anew. Raises Error `install-failed` where a wheel is not there or not
@@ -102,55 +96,6 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     )
 
 
-def spoiled_wheels(
-    tree: Path,
-    site: Site,
-    wheels: Sequence[Wheel],
-    unchanged: Mapping[Identity, str],
-    *,
-    provider_stays: bool,
-) -> tuple[Wheel, ...]:
-    """Return those of `wheels` in the prefix `tree` that are not what their RECORD says.
-
-    uv links files out of its cache, so that whoever writes into one in an environment changes the
-    cache as well, and uv does not look again. Every file is hashed that has a hash there, but those
-    that are `unchanged` since they were hashed; so is a CUDA provider which `provider_stays` where
-    the environment has it. Raises as `read_staged_tree`.
-    """
-    places = _Places(tree, site, wheels)
-
-    def rows_of(wheel: Wheel, info: str) -> list[_Row]:
-        return [*_rows(info, wheel, places)]
-
-    stay = places if provider_stays else None
-    with ThreadPoolExecutor() as pool:
-        rows = [*pool.map(rows_of, wheels, places.infos)]
-        shared = {row.digest for own in rows for row in own if row.path.endswith(NAMESPACE)}
-        rights = pool.map(lambda own: all(_are_right(own, unchanged, shared, stay)), rows)
-    return tuple(wheel for wheel, right in zip(wheels, rights, strict=True) if not right)
-
-
-def _are_right(
-    rows: Iterable[_Row],
-    unchanged: Mapping[Identity, str],
-    shared: Collection[str],
-    stay: _Places | None,
-) -> Iterator[bool]:
-    """Yield of each of the `rows` whether the file is what its hash says.
-
-    The one that all wheels of NVIDIA have is that of the wheel that came last: one of the `shared`.
-    A CUDA provider that is where it goes to, in `stay`, does not come.
-    """
-    for row in rows:
-        if row.digest:
-            known, size = unchanged.get(identity(row.about)), row.about.st_size
-            if stay and not known and is_provider(row.path):
-                there = has_content(stay.goal(row.path), size, row.digest)
-                known = row.digest if there else None
-            known = known or file_digest(Path(long_path(row.path)))
-            yield known in shared if row.path.endswith(NAMESPACE) else known == row.digest
-
-
 def writes_in_place(installed: Iterable[Installed]) -> bool:
     """Return whether a tool has installed something that writes into the files that are there."""
     return any((one.installer or "").lower().startswith(_IN_PLACE) for one in installed)
@@ -170,7 +115,7 @@ def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
         join(at, name) for top in roots for at, _, names in os.walk(top) for name in names
     ):
         if os.lstat(path).st_nlink > 1 and not is_provider(path):
-            own = f"{path}.own"
+            own = copy_of(path)
             shutil.copy2(path, own)
             Path(own).replace(path)
 
@@ -274,7 +219,7 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
         if not stat.S_ISREG(found.st_mode):
             raise Error("wheel-odd", file=wheel.file, member=path)
         digest = sha256_of("".join(about[:1]))
-        yield _Row(where, found, digest, about[1] if len(about) > 1 else "")
+        yield _Row(where, digest, about[1] if len(about) > 1 else "")
 
 
 def sha256_of(column: str) -> str:

@@ -1,4 +1,4 @@
-"""Stages the wheels to install: downloads them to the environment's filesystem and checks them.
+"""Stages the wheels to install beside the environment, on its filesystem, and checks them.
 
 After staging no network is needed, and it is known which files will be written.
 """
@@ -13,41 +13,40 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from ..companions.build import LocalWheel
-from ..engine.choose import Engine
-from ..engine.common import Prefix, StagedFile
-from ..engine.guard import wait_for_engine
 from ..errors import Error
+from ..evidence.ranges import RemoteFile
 from ..facts.target import Target
 from ..index.client import Index
-from ..index.config import IndexConfig
-from ..index.download import download_all
+from ..index.folder import local_path
 from ..plan.model import Plan
-from ..plan.wheels import PYPI, Wheel
+from ..plan.wheels import Pinned, Wheel
 from ..utils.files import disk_error
 from ..utils.progress import Progress
-from .chosen_wheels import Confirm, choose_wheels
-from .hashed_files import unchanged_files
-from .kept_provider import install_lean, is_layered, leave_in_place
+from ..uv.compile import may_cache
+from ..uv.guard import wait_for_engine
+from ..uv.install import Prefix, compile_modules, install, install_cached
+from ..uv.program import Uv
+from .chosen_wheels import Confirm, choose_wheels, chosen_by_others
 from .staged_tree import (
     StagedTree,
     long_path,
     own_shared_files,
     read_staged_tree,
-    spoiled_wheels,
     writes_in_place,
 )
 from .state_folder import Site, remove_tree
-from .wheel_contents import read_wheel_contents
+from .wheel_contents import read_contents, read_wheel_contents
 
 _UNPACKED = 1.7
-"""Unpacked size over wheel size, assumed until the wheels are here; NVIDIA's have 1.3 to 1.7."""
+"""Unpacked size over wheel size, of those whose contents are not read; NVIDIA's have 1.3 to 1.7."""
 _MARGIN = 64 << 20
 _SECONDS = 1.0
+_AT_ONCE = 8
 
 
 class StagedWheels(NamedTuple):
@@ -63,62 +62,92 @@ def stage_wheels(
     target: Target,
     *,
     index: Index,
-    engine: Engine,
+    uv: Uv,
     progress: Progress,
     confirm: Confirm,
     companions: Sequence[LocalWheel] = (),
 ) -> StagedWheels:
     """Stage what `plan` installs, what that requires besides, and `companions`.
 
-    `confirm` is asked once, before the download. uv brings what it can through its own cache; the
-    rest is downloaded here, and the downloads of an interrupted run are used. Raises Error
-    `no-space`, `requirements-impossible`, `torch-contradicts-plan`, `install-failed`, those of
-    `pin_from_index`, `resolve_torch_closure`, `confirm`, `download_all` and `read_staged_tree`, and
-    `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken` for a wheel that must not be
-    unpacked. The environment is unchanged then.
+    `confirm` is asked once, before the download. Raises Error `no-space`, those of `compile_plan`,
+    `confirm`, `uv.install` and `read_staged_tree`, and `wheel-escapes`, `wheel-odd`, `wheel-huge`
+    or `wheel-broken` for a wheel that must not be unpacked. The environment is unchanged then.
     """
     site = Site.of(target)
-    folder = site.stage / "wheels"
-    into = Prefix(site.stage / "tree", site.stage / "engine", site.engine_lock)
+    into = Prefix(target, site.stage / "tree", site.stage / "uv", site.engine_lock)
     try:
         wait_for_engine(into.lock)  # of a run that was killed
         into.lock.unlink(missing_ok=True)  # it may be another name of somebody's file
-        remove_tree(into.folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        remove_tree(site.stage)
+        into.work.mkdir(parents=True, exist_ok=True)
+        for wheel in plan.install:
+            if (near := index.sources.near(wheel.file or "-")) is not None:
+                read_wheel_contents(near)  # what must not be unpacked uv need not read, either
         progress("resolve")
-        wheels, urls = choose_wheels(plan, target, index, engine, into.work, progress, confirm)
-        layered = is_layered(site.platlib)
-        with written_early(folder):
-            fetched = _fetch(wheels, target, index.sources, into, engine, progress, layered)
+        pinned = choose_wheels(plan, target, index, uv, into.work / "compile", progress)
+        confirm(chosen_by_others(plan, pinned, index))
+        wheels = tuple(pin.wheel for pin in pinned)
+        with written_early(into.work):
+            if pinned:
+                _install(plan, pinned, index, uv, into, progress)
             if writes_in_place(target.installed):
-                own_shared_files(into.folder, site, fetched)
-        to_download = [wheel for wheel in wheels if wheel not in fetched]
-        _check_space(folder, to_download)
-        paths = download_all(index, to_download, folder, progress, urls)
-        pairs = zip(to_download, paths, strict=True)
-        staged = [StagedFile(wheel=wheel, path=path) for wheel, path in pairs]
-        _need(folder, sum(read_wheel_contents(file.path).size for file in staged))
-        present: frozenset[str] = frozenset()
-        if staged:
-            progress("install", engine=engine.name, count=len(staged))
-            with written_early(folder):
-                present = install_lean(staged, target, site, into, engine, layered)
+                own_shared_files(into.folder, site, wheels)
         if companions:
-            _unpack(companions, target, into, engine)
+            _unpack(companions, into, uv)
         remove_tree(into.work)
-        every = (*fetched, *to_download, *(companion.wheel for companion in companions))
-        tree = read_staged_tree(into.folder, site, every)
-        return StagedWheels(every, leave_in_place(tree, present) if layered else tree)
-    except BaseException as error:
-        remove_tree(into.folder)  # gigabytes that nobody goes on with
-        if isinstance(error, BrokenPipeError):
-            raise Error("apply-interrupted") from error
-        if isinstance(error, OSError):
-            raise disk_error(error, folder) from error
-        raise
+        every = (*wheels, *(companion.wheel for companion in companions))
+        return StagedWheels(every, read_staged_tree(into.folder, site, every))
+    except BrokenPipeError as error:
+        raise Error("apply-interrupted") from error
+    except OSError as error:
+        raise disk_error(error, into.work) from error
 
 
-def _unpack(companions: Sequence[LocalWheel], target: Target, into: Prefix, engine: Engine) -> None:
+def _install(  # noqa: PLR0917
+    plan: Plan,
+    coming: Sequence[Pinned],
+    index: Index,
+    uv: Uv,
+    into: Prefix,
+    progress: Progress,
+) -> None:
+    """Have uv install `coming` from its cache, else from the network after all checks."""
+    near = [pin for pin in coming if pin.url.startswith("file:")]
+    known = {wheel.sha256 for wheel in plan.install}
+    need = sum(read_wheel_contents(local_path(pin.url)).size for pin in near)
+    _need(into.work, need)
+    progress("install", engine=uv.name, count=len(coming))
+    if install_cached(uv, coming, index, into, progress):
+        return
+    remove_tree(into.folder)
+    if not index.sources.offline:
+        far = [pin for pin in coming if pin not in near]
+        unread = [pin for pin in far if pin.wheel.sha256 not in known]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            need += sum(pool.map(lambda pin: _unpacked_size(pin, index), unread))
+        need += int(sum(pin.wheel.size for pin in far if pin not in unread) * _UNPACKED)
+        for folder in {into.work, may_cache(uv.environ) or into.work}:
+            _need(folder, need)
+    install(uv, coming, index, into, progress)
+
+
+def _unpacked_size(pin: Pinned, index: Index) -> int:
+    """Return how many bytes a wheel on a server unpacks to, and refuse one that must not be.
+
+    Its list of files is read, without the rest. Where a server gives no part of a file what came is
+    looked at.
+    """
+    wheel = pin.wheel
+    try:
+        file = RemoteFile(index.read_part, pin.url)
+        return read_contents(file, wheel.file, file.size).size  # type: ignore[arg-type]
+    except Error as error:
+        if error.code != "index-without-ranges":
+            raise
+    return int(wheel.size * _UNPACKED)
+
+
+def _unpack(companions: Sequence[LocalWheel], into: Prefix, uv: Uv) -> None:
     """Unpack `companions` into the prefix: they have modules and metadata alone, and a RECORD.
 
     What every start of Python runs is compiled here, for nobody may be able to write its bytecode
@@ -129,69 +158,7 @@ def _unpack(companions: Sequence[LocalWheel], target: Target, into: Prefix, engi
         with zipfile.ZipFile(io.BytesIO(companion.content)) as file:
             file.extractall(long_path(str(root)))
     if any(root.rglob("*.py")):  # a stand-in has none
-        engine.compile_modules(root, target, into)
-
-
-def _fetch(  # noqa: PLR0917
-    wheels: Sequence[Wheel],
-    target: Target,
-    sources: IndexConfig,
-    into: Prefix,
-    engine: Engine,
-    progress: Progress,
-    layered: bool,  # noqa: FBT001
-) -> tuple[Wheel, ...]:
-    """Return those of `wheels` that the engine has brought: from its cache, else from the network.
-
-    What somebody has changed in its cache does not count.
-    """
-    unchanged = unchanged_files(sources.kept)  # until the engine makes the next link
-    begun = {path.name.removesuffix(".part") for path in (into.folder.parent / "wheels").iterdir()}
-    asked = tuple(
-        wheel
-        for wheel in wheels
-        if wheel.sha256 and not (wheel.file in begun or sources.near(wheel.file))
-        if (sources.index_url if wheel.index_url == PYPI else wheel.index_url).startswith("http")
-    )
-    cached = replace(sources, offline=True)
-    brought = _bring(asked, target, sources, into, engine, progress)
-    site = Site.of(target)
-    spoiled = spoiled_wheels(into.folder, site, brought, unchanged, provider_stays=layered)
-    if not spoiled:
-        return brought
-    progress("cache-spoiled", names=", ".join(wheel.name for wheel in spoiled))
-    remove_tree(into.folder)
-    right = tuple(wheel for wheel in brought if wheel not in spoiled)
-    return right if right and engine.fetch(right, target, cached, into, progress) else ()
-
-
-def _bring(  # noqa: PLR0917
-    asked: tuple[Wheel, ...],
-    target: Target,
-    sources: IndexConfig,
-    into: Prefix,
-    engine: Engine,
-    progress: Progress,
-) -> tuple[Wheel, ...]:
-    """Return those of `asked` that the engine has installed into the prefix."""
-    cached = replace(sources, offline=True)
-    if not asked or engine.fetch(asked, target, cached, into, progress):
-        return asked
-    remove_tree(into.folder)
-    if not sources.offline:
-        _need(into.folder.parent, int(sum(wheel.size for wheel in asked) * _UNPACKED))
-        if engine.fetch(asked, target, sources, into, progress):
-            return asked
-        remove_tree(into.folder)
-    # What uv has brought to its cache before it failed is taken from there.
-    return tuple(row for row in asked if engine.fetch([row], target, cached, into, progress))
-
-
-def _check_space(folder: Path, wheels: Sequence[Wheel]) -> None:
-    """Refuse before the download; setting files aside is renaming and needs no space."""
-    present = sum(entry.stat().st_size for entry in folder.iterdir())
-    total = sum(wheel.size for wheel in wheels)
-    _need(folder, max(total - present, 0) + int(total * _UNPACKED))
+        compile_modules(uv, root, into)
 
 
 def _need(folder: Path, size: int) -> None:
@@ -207,7 +174,7 @@ def _need(folder: Path, size: int) -> None:
 
 @contextlib.contextmanager
 def written_early(folder: Path) -> Iterator[None]:
-    """Have the filesystem of `folder` written once a second, while an engine unpacks more.
+    """Have the filesystem of `folder` written once a second, while uv unpacks more.
 
     By itself Linux begins only when a tenth of the memory is waiting to be written, which on a
     large machine is more than is ever installed: all of that would be waited for before the change.

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
@@ -54,7 +55,7 @@ class Member:
     mode: int
     """The Unix mode in the zip; without a kind of file where there is none."""
     locked: bool = False
-    """Encrypted, or compressed in a way that not every engine reads."""
+    """Encrypted, or compressed in a way that not every installer reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,27 +71,33 @@ class WheelContents:
 
 
 def read_wheel_contents(path: Path) -> WheelContents:
-    """Return what is in the wheel at `path`.
+    """Return what is in the wheel at `path`; raises OSError, and as `read_contents`."""
+    with path.open("rb") as file:
+        return read_contents(file, path.name, path.stat().st_size)
 
-    Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`.
+
+def read_contents(opened: IO[bytes], name: str, size: int) -> WheelContents:
+    """Return what is in the wheel `name` of `size` bytes; of a file elsewhere parts are read.
+
+    Raises Error `wheel-escapes`, `wheel-odd`, `wheel-huge` or `wheel-broken`; and OSError.
     """
     try:
-        with zipfile.ZipFile(path) as file:
+        with zipfile.ZipFile(opened) as file:
             members = [_member(info) for info in file.infolist()]
-            info = info_folder(path.name, members)
+            info = info_folder(name, members)
             texts = {}
-            for name in _TEXTS:
-                member = f"{info}/{name}"
+            for text in _TEXTS:
+                member = f"{info}/{text}"
                 if member in file.namelist():
                     if file.getinfo(member).file_size > _MAX_TEXT:
-                        raise Error("wheel-huge", file=path.name, size=_MAX_TEXT)
-                    texts[name] = file.read(member).decode("utf-8", errors="replace")
+                        raise Error("wheel-huge", file=name, size=_MAX_TEXT)
+                    texts[text] = file.read(member).decode("utf-8", errors="replace")
     except (OSError, *_UNREADABLE) as error:
         # EINVAL: an offset before the beginning of the file
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        raise Error("wheel-broken", file=path.name, part="zip") from error
-    return wheel_contents(path.name, path.stat().st_size, members, texts)
+        raise Error("wheel-broken", file=name, part="zip") from error
+    return wheel_contents(name, size, members, texts)
 
 
 def _member(info: zipfile.ZipInfo) -> Member:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..errors import Error
@@ -24,7 +25,12 @@ from ..utils.foreign_text import clean, clean_text
 from ..utils.progress import Progress, silent
 from .streams import shows_chinese
 
+if TYPE_CHECKING:  # which takes a while
+    from rich.console import Console as RichConsole
+
 DEBUG = "ORTGPU_FIX_DEBUG"
+SILENCE = 1.5
+"""Seconds after which something is said again: with a sign of life a second, two at most."""
 
 
 def user_language(environ: Mapping[str, str]) -> Language:
@@ -163,6 +169,23 @@ def print_notice(text: str) -> None:
     print(clean_text(text), file=sys.stderr)
 
 
+def print_question(text: str) -> None:
+    """Ask the user something, who answers on the same line."""
+    print(f"\n{clean_text(text)}", end="", file=sys.stderr, flush=True)
+
+
+def print_above(bars: RichConsole, text: str) -> None:
+    """Tell the user something above the bars that `rich` draws."""
+    bars.print(clean_text(text), highlight=False, markup=False)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Show what is behind an error to who asked for it, and is asked to send it to us."""
+    import traceback
+
+    print_notice("".join(traceback.format_exception(error)).rstrip())
+
+
 @contextlib.contextmanager
 def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
     """Give what shows the steps: bars where stderr is a terminal, else a line for each step."""
@@ -181,29 +204,38 @@ def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
 
 
 class _Lines:
-    """Say each step once, on a line of its own; of a download how far it is, at each tenth."""
+    """Say each step once, on a line of its own, and every two seconds how far a long one is."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._said: set[str] = set()
         self._began: tuple[float, int] | None = None
         self._tenth = 0
+        self._last = 0.0
+        """When something was said last."""
         self._lock = threading.Lock()
 
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
         with self._lock:
+            if code == "working" and not self._is_late():
+                return
             line = self._downloaded(done, total) if total else self._texts.progress(code, **values)
             if line not in self._said:
                 self._said.add(line)
+                self._last = time.monotonic()
                 print_notice(line)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() - self._last > SILENCE
 
     def _downloaded(self, done: int, total: int) -> str:
         now = time.monotonic()
+        begun = self._texts.progress("download", size=size(total))
         if self._began is None:
             self._began, self._tenth = (now, done), 10 * done // total
-        begun = self._texts.progress("download", size=size(total))
+            return begun
         tenth = 10 * done // total
-        if tenth <= self._tenth or done >= total:
+        if (tenth <= self._tenth and not self._is_late()) or done >= total:
             return begun
         self._tenth = tenth
         speed = max(done - self._began[1], 1) / max(now - self._began[0], 1e-3)

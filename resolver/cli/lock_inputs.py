@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..companions.build import LocalWheel
-from ..engine.choose import choose_resolver
 from ..errors import Error
 from ..facts.model import GPU_BUILD
 from ..index.client import Index
@@ -24,10 +23,11 @@ from ..resolve.resolver import resolve
 from ..resolve.situation import situation
 from ..utils.files import write
 from ..utils.process import run
+from ..uv.program import find_uv
 from .command_line import SYSTEM, words_of
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
-from .inputs import PlanInputs, gather_inputs, index_config_of
+from .inputs import PlanInputs, gather_inputs, index_config_of, require_known
 
 _FLAGS = (
     *("python", "facts", "driver", "gpu", "platform", "ignore-gpu", "ort", "cuda", "torch"),
@@ -58,13 +58,17 @@ class PlannedGroups(NamedTuple):
 def plan_group(
     arguments: CommandLine, environ: Mapping[str, str], language: Language
 ) -> PlannedGroups | int:
-    """Return what to lock for one machine; where nothing works, show that: the exit code."""
+    """Return what to lock for one machine; where nothing works, show that: the exit code.
+
+    Raises as `gather_inputs` and `require_known`.
+    """
     inputs = gather_inputs(arguments, environ)
+    require_known(inputs.facts)
     made = resolve(inputs.facts, inputs.options, inputs.matrix)
     group = _group(made, inputs)
     if group is not None:
         return PlannedGroups([group], inputs.options, inputs.matrix)
-    print_plan(made, inputs, arguments, environ, language)
+    print_plan(made, inputs, arguments, language)
     return VERDICT_EXIT["impossible"]
 
 
@@ -107,7 +111,7 @@ def lock_builder(
         options=options,
         matrix=matrix,
         index=Index(index_config_of(arguments, environ, None)),
-        resolver=choose_resolver(environ, run),
+        uv=find_uv(environ, run),
         commands=pasted_commands(("ortgpu-fix", "lock", *words_of(arguments, _FLAGS)), SYSTEM),
         folder=Path.cwd() if output is None else output.absolute().parent,
         companions=arguments.directory,

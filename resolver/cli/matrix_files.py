@@ -34,25 +34,15 @@ def cache_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def readings_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of what was read so far; None where this user should not write there."""
-    return _own_cache(environ, "readings")
+    """Return the folder of what was read so far; None where this user should not write there.
 
-
-def wheels_folder(environ: Mapping[str, str], *, quiet: bool = False) -> Path | None:
-    """Return the folder of wheels that were downloaded; None as for `readings_folder`."""
-    return _own_cache(environ, "wheels", quiet=quiet)
-
-
-def _own_cache(environ: Mapping[str, str], name: str, *, quiet: bool = False) -> Path | None:
-    """Return a folder of the cache; not one of another user, who could not use or remove it then.
-
-    So it is under sudo with the HOME of that user. It is said once.
+    In one of another user, as under sudo with that user's HOME, its owner could not use or remove
+    what we leave. That is said once.
     """
     folder = cache_folder(environ)
-    if folder is None or is_own_place(folder / name):
-        return folder and folder / name
-    if not quiet:
-        _tell_of_other(folder, user_language(environ))
+    if folder is None or is_own_place(folder / "readings"):
+        return folder and folder / "readings"
+    _tell_of_other(folder, user_language(environ))
     return None
 
 

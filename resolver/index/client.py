@@ -1,4 +1,4 @@
-"""Package indexes: find, choose, download. This module alone uses the network.
+"""Package indexes: pages and parts of files. Beside uv this module alone uses the network.
 
 A failed request is tried again after a pause; a transfer that stalls is ended by a limit on every
 wait and a minimum throughput.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from ..errors import Error, cause
-from ..plan.wheels import PYPI, Wheel
+from ..plan.wheels import PYPI, Pinned
 from ..utils.background_call import BackgroundCall
 from ..versions import count
 from .config import IndexConfig, is_trusted, require_secure
@@ -73,22 +73,11 @@ class Index:
         self._bases = {url.rstrip("/") for url in named if url}
         self._credentials = Credentials(sources.keyring)
 
-    def find(self, wheel: Wheel) -> str:
-        """Return the address of `wheel` on its index, found by its file name or else by its hash.
-
-        Raises Error `file-not-on-index`, `index-page-unreadable`, and whatever `read` raises.
-        """
-        page, files = self.project(wheel.index_url, wheel.name)
-        urls = [file.url for file in files if file.name == wheel.file]
-        urls += [file.url for file in files if file.sha256 == wheel.sha256]
-        if not urls:
-            raise Error("file-not-on-index", file=wheel.file, url=page)
-        return urls[0]
-
     def project(self, base: str, name: str) -> tuple[str, tuple[IndexFile, ...]]:
         """Return the address, without credentials, of the page of project `name`, and its files.
 
-        `base` is the index: `pypi` for the default one, else its address. Raises as `find` does.
+        `base` is the index: `pypi` for the default one, else its address. Raises Error
+        `index-page-unreadable`, and whatever `read` raises.
         """
         base = (self.sources.index_url if base == PYPI else base).rstrip("/")
         self._bases.add(base)
@@ -109,6 +98,13 @@ class Index:
                 return count(length) or 0 if response.ok else 0
 
         return self.retry(ask)
+
+    def sized(self, pinned: Pinned) -> Pinned:
+        """Return a wheel with its size, which the pages of some indexes do not tell."""
+        wheel, url = pinned
+        if wheel.size or (self.sources.offline and not url.startswith("file:")):
+            return pinned
+        return Pinned(wheel._replace(size=self.size(url)), url)
 
     def retry(self, step: Callable[[], T], moved: Callable[[], int] = lambda: 0) -> T:
         """Return what `step` returns; after TransferInterrupted it is tried again.

@@ -35,8 +35,6 @@ class IndexConfig:
     """The address of an index of TensorRT's libraries, likewise."""
     find_links: Path | None = None
     """A folder of wheels that is searched first."""
-    kept: Path | None = None
-    """The folder of wheels that this user has downloaded before; see `kept_wheels`."""
     offline: bool = False
     exclude_newer: str | None = None
     """uv's setting: releases that are newer than that do not count."""
@@ -47,6 +45,12 @@ class IndexConfig:
     proxy: str | None = None
     keyring: str | None = None
     """The `keyring` program, where pip or uv are configured to ask it for passwords."""
+    timeout: str | None = None
+    """Seconds without a byte after which a connection is given up, as digits."""
+    retries: str | None = None
+    """How often a request is repeated, as digits."""
+    constraints: tuple[str, ...] = ()
+    """The files of constraints that pip and uv are configured with: they count here, too."""
     trusted_hosts: frozenset[str] = frozenset()
     """Hosts, as `name` or `name:port`, whose certificates are not checked."""
 
@@ -79,7 +83,6 @@ def load_index_config(
     torch_index: str | None = None,
     tensorrt_index: str | None = None,
     find_links: Path | None = None,
-    kept: Path | None = None,
     offline: bool = False,
     prefix: Path | None = None,
 ) -> IndexConfig:
@@ -106,6 +109,7 @@ def load_index_config(
     tensorrt_index = tensorrt_index or environ.get("ORTGPU_FIX_TENSORRT_INDEX_URL")
     for address in (url, torch_index or "", tensorrt_index or ""):
         _require_readable(address)
+    rules = environ.get("PIP_CONSTRAINT") or pip.get("constraint"), environ.get("UV_CONSTRAINT")
     trusted = (
         pip.get("trusted-host"),
         environ.get("PIP_TRUSTED_HOST"),
@@ -117,7 +121,6 @@ def load_index_config(
         torch_index=torch_index,
         tensorrt_index=tensorrt_index,
         find_links=find_links,
-        kept=kept,
         offline=offline,
         cert=(
             (environ.get("SSL_CERT_FILE") if origin == "uv" else None)
@@ -134,12 +137,28 @@ def load_index_config(
         ),
         proxy=environ.get("PIP_PROXY") or pip.get("proxy"),
         keyring=_keyring(environ, pip, uv),
+        timeout=_digits(
+            environ.get("UV_HTTP_TIMEOUT")
+            or environ.get("PIP_DEFAULT_TIMEOUT")
+            or environ.get("PIP_TIMEOUT")
+            or pip.get("timeout")
+        ),
+        retries=_digits(
+            environ.get("UV_HTTP_RETRIES") or environ.get("PIP_RETRIES") or pip.get("retries")
+        ),
+        constraints=tuple(dict.fromkeys(file for files in rules for file in (files or "").split())),
         exclude_newer=environ.get("UV_EXCLUDE_NEWER") or uv.get("exclude-newer"),
         trusted_hosts=frozenset(host for hosts in trusted for host in (hosts or "").split()),
     )
     if origin != "flag" and not offline:
         require_secure(url, sources)
     return sources
+
+
+def _digits(text: str | None) -> str | None:
+    """Return a number as uv takes it: pip has `15.5`, too."""
+    whole = (text or "").strip().partition(".")[0]
+    return whole if whole.isascii() and whole.isdecimal() else None
 
 
 def _require_readable(url: str) -> None:

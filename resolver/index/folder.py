@@ -8,26 +8,12 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from ..errors import Error
-from ..utils.files import file_digest
 from .page import IndexFile, parse_index_page, without_credentials
 
 
 def local_path(url: str) -> Path:
     """Return the path that a `file:` address names."""
     return Path(url2pathname(urlsplit(url).path))
-
-
-def sha256_at(url: str, told: str | None, *, file: str, page: str) -> str:
-    """Return the SHA-256 of the `file` at `url`: what its index has `told`, else what is read here.
-
-    Raises Error `index-no-hash` where the index at `page` has told none of a file that is not on
-    this machine, and OSError.
-    """
-    if told:
-        return told
-    if not url.startswith("file:"):
-        raise Error("index-no-hash", file=file, url=without_credentials(page))
-    return file_digest(local_path(url))
 
 
 def folder_page(page: str) -> tuple[IndexFile, ...]:

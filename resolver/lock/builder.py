@@ -1,30 +1,34 @@
-"""Build the lock of a group's plan: pip or uv resolves the other distributions."""
+"""Build the lock of a group's plan: uv compiles it, once for each kind of machine."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 from ..companions.build import LocalWheel, build_companions
 from ..companions.contents import LIBRARIES
 from ..companions.library_list import libraries
-from ..engine.choose import Resolver
+from ..facts.markers import marker_environment
+from ..facts.model import Facts
 from ..facts.wheel_tags import tags_of
 from ..index.client import Index
 from ..index.folder import local_path
 from ..index.page import without_credentials
-from ..index.pinning import pin_from_index
-from ..index.wheel_choice import WheelTarget
 from ..matrix.model import Matrix
-from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..messages.shells import PastedCommand
-from ..plan.wheels import PYPI, Pinned, Wheel, oldest_python
+from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, first_of_each, index_of_torch, oldest_python
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
+from ..utils.progress import silent
+from ..uv.compile import compile_plan
+from ..uv.output import is_taken_as_older, uv_platform
+from ..uv.program import Uv
+from ..uv.project import Question
 from ..versions import allows, numbers
 from .groups import Group, TargetPlan
 from .model import Lock, LockTarget
@@ -37,7 +41,7 @@ class LockBuilder:
     options: PlanOptions
     matrix: Matrix
     index: Index
-    resolver: Resolver
+    uv: Uv
     commands: tuple[PastedCommand, ...]
     """What is named in the lock as its making."""
     folder: Path
@@ -50,8 +54,7 @@ class LockBuilder:
     def lock(self, group: Group) -> Lock:
         """Return the lock of `group`.
 
-        Raises Error `requirements-impossible`, that of `IndexConfig.absent`, and those of `Index`
-        and `pin_from_index`.
+        Raises as `compile_plan`.
         """
         platforms = {target.platform for target in group.targets}
         builds = [
@@ -85,26 +88,26 @@ class LockBuilder:
         """
         files: list[Pinned] = []
         for target in group.targets:
-            chosen = self._chosen(target)
-            best: dict[str, Pinned] = {}
-            for pinned in self._closure(target, chosen):
-                best.setdefault(pinned.wheel.name, pinned)
-            files += [*chosen, *best.values()]
+            chosen, closure = self._compiled(target)
+            files += [*chosen, *first_of_each(closure)]
         return files
 
     def companion_wheels(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
         """Return the companions of a target's plan that the options want."""
         wanted = {LIBRARIES: self.options.autoload}
+        plan = target.plan
         wheels = build_companions(
-            target.plan.selection, self.matrix, target.platform, self.matrix.modules
+            plan.selection, self.matrix, target.platform, self.matrix.modules, plan.placeholder
         )
         return tuple(wheel for wheel in wheels if wanted.get(wheel.name, self.options.provide))
 
     def _target(self, target: TargetPlan) -> LockTarget:
         entries = libraries(target.plan.selection, self.matrix, target.platform)
-        chosen = self._chosen(target)
-        closure = self._closure(target, chosen)
-        chosen = [pinned._replace(url=self._address(pinned.url)) for pinned in chosen]
+        found, closure = self._compiled(target)
+        chosen = [
+            pinned._replace(url=self._address(pinned.url) if self._has_address(pinned) else "")
+            for pinned in found
+        ]
         if self.companions is not None:
             chosen += [
                 Pinned(wheel=wheel.wheel, url=self._place(wheel, self.companions))
@@ -119,50 +122,57 @@ class LockBuilder:
             libraries=tuple(dict.fromkeys(entry.path.rpartition("/")[0] for entry in entries)),
         )
 
-    def _closure(self, target: TargetPlan, chosen: Sequence[Pinned]) -> tuple[Pinned, ...]:
-        """Return the other distributions, resolved as if nothing was installed.
+    def _compiled(self, target: TargetPlan) -> tuple[list[Pinned], list[Pinned]]:
+        """Return the wheels of the plan, and the others, as if nothing was installed.
 
-        Only the wheel of torch tells what torch requires, so the engine reads it.
+        Only the wheel of torch tells what torch requires, so uv reads it. uv has no option for a
+        free-threaded Python of another machine: for one it chooses versions for all platforms.
         """
-        versions = {pinned.wheel.name: pinned.wheel.version for pinned in chosen}
+        selection = target.plan.selection
+        versions = {wheel.name: wheel.version for wheel in selection}
         others = tuple(row for row in target.facts.packages if row.name not in versions)
         facts = target.facts._replace(packages=others)
-        torch = [
-            f"{pinned.wheel.name} @ {pinned.url}"
-            if pinned.url
-            else f"{pinned.wheel.name}=={pinned.wheel.version}"
-            for pinned in chosen
-            if pinned.wheel.name in {TORCH, *DOMAIN_LIBRARIES}
-        ]
-        constraints = _demands(situation(facts, self.options, self.matrix), versions)
-        if torch:
-            constraints += [f"{name}=={version}" for name, version in versions.items()]
-        with tempfile.TemporaryDirectory() as folder:
-            resolved = self.resolver.resolve_for(
-                [*target.plan.requires, *torch],
-                constraints,
-                facts,
-                self.index.sources,
-                Path(folder),
-            )
-        return tuple(pinned for pinned in resolved if pinned.wheel.name not in versions)
+        within = _demands(situation(facts, self.options, self.matrix), versions)
+        if TORCH_FAMILY.intersection(versions):
+            within += [f"{name}=={version}" for name, version in versions.items()]
+        python = facts.python
+        free = python.free_threaded
+        platform = ("--universal",) if free else ("--python-platform", uv_platform(facts))
+        question = Question(
+            wheels=selection,
+            unread=TORCH_FAMILY,
+            behind=index_of_torch(selection),
+            requires=target.plan.requires,
+            within=tuple(within),
+            python=_python(python.version, *platform),
+            version=python.version,
+            tags=tuple(tags_of(facts)),
+            markers=marker_environment(facts),
+        )
+        found = self._answered(question, facts)
+        ours = [self.index.sized(pinned) for pinned in found if pinned.wheel.name in versions]
+        return ours, [pinned for pinned in found if pinned.wheel.name not in versions]
 
-    def _chosen(self, target: TargetPlan) -> list[Pinned]:
-        fit = WheelTarget(python=target.facts.python.version, tags=tuple(tags_of(target.facts)))
-        return [self._pinned(wheel, fit) for wheel in target.plan.selection]
+    def _answered(self, question: Question, facts: Facts) -> tuple[Pinned, ...]:
+        """Have uv compile; the wheels of the plan by themselves where uv knows no such glibc.
 
-    def _pinned(self, wheel: Wheel, fit: WheelTarget) -> Pinned:
-        """Return a chosen wheel, with its address where the lock has that."""
-        known = pin_from_index(wheel, self.index, fit)
-        if not self.addresses and known.index_url == PYPI:
-            return Pinned(wheel=known, url="")
-        sources = self.index.sources
-        near = sources.near(known.file)
-        if near is not None:
-            return Pinned(wheel=known, url=near.absolute().as_uri())
-        if sources.offline:
-            raise sources.absent(known.file)
-        return Pinned(wheel=known, url=self.index.find(known))
+        They fit, which the plan knows; what is chosen besides has to fit the next older one.
+        """
+        parts = [question]
+        if is_taken_as_older(facts) and not question.unread.intersection(
+            wheel.name for wheel in question.wheels
+        ):
+            python = _python(question.version, "--universal")
+            ours = replace(question, requires=(), python=python)
+            parts = [ours, replace(question, wheels=())]
+        found: list[Pinned] = []
+        for part in parts:
+            with tempfile.TemporaryDirectory() as folder:
+                found += compile_plan(self.uv, part, self.index, Path(folder), silent)
+        return tuple(found)
+
+    def _has_address(self, pinned: Pinned) -> bool:
+        return self.addresses or pinned.wheel.index_url != PYPI
 
     def _address(self, url: str) -> str:
         """Return `url` as in the lock: the path of a local file is relative to the lock."""
@@ -183,6 +193,11 @@ class LockBuilder:
         except ValueError:  # another drive of Windows
             return path.as_posix()
         return text if text.startswith("../") else f"./{text}"
+
+
+def _python(version: str, *platform: str) -> tuple[str, ...]:
+    """Return uv's options for a Python that need not be here."""
+    return ("--python-version", version.rstrip("+"), "--python", sys.executable, *platform)
 
 
 def _demands(here: Situation, chosen: Collection[str]) -> list[str]:

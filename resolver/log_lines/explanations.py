@@ -14,7 +14,7 @@ from ..messages.catalog import Language
 from ..plan.reasons import Severity
 from ..versions import numbers
 from .failures import SEVERITIES, ByLanguage, Failure, FailureTable, NeededFiles, ProgramKind
-from .lines import Shown
+from .lines import ShownInLog
 from .wordings import LibraryName
 
 ANYBODYS = frozenset({"driver", "gpu-code"})
@@ -96,7 +96,7 @@ def explanations(
     excepted: Collection[str],
     ours: bool,
     python: bool,
-    shown: Shown,
+    shown: ShownInLog,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
@@ -185,7 +185,7 @@ def _of_card(
     return row
 
 
-def _range(shown: Shown) -> str:
+def _range(shown: ShownInLog) -> str:
     """Return the version, or the first and the last that it may be: `1.16.0 to 1.16.3`."""
     return " – ".join(dict.fromkeys(filter(None, (shown.oldest, shown.newest))))
 

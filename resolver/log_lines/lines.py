@@ -44,8 +44,6 @@ _CAPABILITY = re.compile(
 _CARD = re.compile(r"NVIDIA GeForce RTX 50[5-9]0\b")
 _OF_CARD = "12.0"
 """What a card of these names is, as nvidia-smi and programs print them. Source: `gpus.toml`."""
-LONGEST = 2_000
-"""What is looked at of a line."""
 
 
 class SourceLine(NamedTuple):
@@ -57,7 +55,7 @@ class SourceLine(NamedTuple):
     last: str
 
 
-class Shown(NamedTuple):
+class ShownInLog(NamedTuple):
     """What the lines show."""
 
     oldest: str | None = None
@@ -114,14 +112,14 @@ class LineReader:
                 self._said[fact] = ""
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> ShownInLog:
         """What was shown so far; a line number counts before a name."""
         said: Mapping[str, Any] = {fact: value for fact, value in self._said.items() if value}
         named = said.get("version")
         oldest, newest = self._range or (named, named)
         if named and oldest and newest and numbers(oldest) <= numbers(named) <= numbers(newest):
             oldest = newest = named
-        return Shown(
+        return ShownInLog(
             oldest=oldest,
             newest=newest,
             python=said.get("python"),

@@ -27,7 +27,7 @@ from .explanations import (
     explanations,
 )
 from .failures import Failure, FailureTable, ProgramKind
-from .lines import LineReader, Shown
+from .lines import LineReader, ShownInLog
 from .patterns import REACH, Novelty, Pattern, Words
 from .wordings import LibraryName, Signal, asked
 
@@ -103,7 +103,7 @@ class Search:
         """Where it shows last that a session has the GPU."""
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> ShownInLog:
         """What the lines show of the program that printed them."""
         return self._reader.shown
 

@@ -50,7 +50,7 @@ class Texts(NamedTuple):
         The hint is that of its `problem`, where that is an error.
         """
         row = self.table["errors"][error.code]
-        values = {"command": self.command} | {
+        values = {"command": self.command, "flag": "--index-url"} | {
             name: self.error(value).text if isinstance(value, Error) else self._shown(name, value)
             for name, value in error.values.items()
         }
@@ -75,7 +75,8 @@ class Texts(NamedTuple):
 
     def change(self, unlock: Unlock) -> str:
         """Return the change that would allow more: `driver >= 580.65.06`."""
-        change = self._text("unlock", unlock.change.code, "text", unlock.change.values)
+        texts = (self._text("unlock", one.code, "text", one.values) for one in unlock.changes)
+        change = self.label("and").join(texts)
         return self.label("with-latest", change=change) if unlock.latest else change
 
     def summary(self, finding: Finding) -> str:

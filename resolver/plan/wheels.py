@@ -6,12 +6,14 @@ from typing import NamedTuple
 
 from ..facts.model import GPU_BUILD
 from ..matrix.model import DEFAULT_INDEX, AddedRows, Build, BuildWheel, Release
-from ..matrix.torch import PypiWheel
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH, PypiWheel
 
 PYPI = DEFAULT_INDEX
 """The `index_url` of a wheel of the user's default index."""
 HERE = "here"
 """The `index_url` of a wheel that this program makes."""
+TORCH_FAMILY = frozenset({TORCH, *DOMAIN_LIBRARIES})
+"""Distributions whose requirements are not in a plan: their wheels alone tell them."""
 _MINOR = re.compile(r"cp3(\d+)")
 
 
@@ -36,6 +38,15 @@ class Wheel(NamedTuple):
     def every_python(self) -> bool:
         """Tell whether it fits every Python 3; False where its file is not known."""
         return "-py3-" in self.file
+
+
+def index_of_torch(wheels: Iterable[Wheel]) -> str | None:
+    """Return the address of the index from which a torch, or a library of it, comes.
+
+    None where that is the default one.
+    """
+    urls = (row.index_url for row in wheels if row.name in TORCH_FAMILY)
+    return next((url for url in urls if url != PYPI), None)
 
 
 def short_name(name: str) -> str:
@@ -96,6 +107,14 @@ class Pinned(NamedTuple):
 
     wheel: Wheel
     url: str
+
+
+def first_of_each(pinned: Iterable[Pinned]) -> tuple[Pinned, ...]:
+    """Return of each distribution the wheel that comes first: it fits best."""
+    first: dict[str, Pinned] = {}
+    for pin in pinned:
+        first.setdefault(pin.wheel.name, pin)
+    return tuple(first.values())
 
 
 class Companion(NamedTuple):

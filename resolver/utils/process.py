@@ -55,7 +55,7 @@ def run(
     argv: Sequence[str],
     *,
     timeout: float,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str],
     text_in: str | None = None,
     lifeline: bool = False,
     hear: Callable[[str], None] | None = None,
@@ -63,8 +63,8 @@ def run(
 ) -> Finished:
     """Run `argv` to its end, or for `timeout` seconds at most, and return how it ended.
 
-    `env` is the whole environment of the child (ours where it is None), `text_in` its standard
-    input (empty where None). With `lifeline` or `hear` that stays open until the child has ended
+    `env` is the whole environment of the child (`child_environment`), `text_in` its standard input
+    (empty where None). With `lifeline` or `hear` that stays open until the child has ended
     instead: a child that reads it learns when we are gone. One on a `lifeline` ends by itself where
     it can. `hear` is called in a thread with each line of the standard output as it comes. With
     `drawn` the standard error is a terminal, where there is one to give, and `drawn` is called in a
@@ -84,7 +84,7 @@ def run(
                 stdin=subprocess.PIPE if stays_open or text_in is not None else subprocess.DEVNULL,
                 stdout=output.theirs,
                 stderr=errors.theirs,
-                env=None if env is None else dict(env),
+                env=dict(env),
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=sys.platform != "win32",
@@ -278,38 +278,9 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `environ` without what would change how a child Python behaves or imports.
-
-    Every PYTHON* is dropped: PYTHONPATH or PYTHONHOME would make the target interpreter see another
-    environment than its own. No child writes bytecode into an environment that must not change.
-    """
-    child = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
-    return child | {"PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def temporary_in(folder: str) -> dict[str, str]:
     """Return the variables by which a child keeps its temporary files in `folder`.
 
     Libraries leave some there: onnxruntime 1.31 the file `.ses` of its telemetry.
     """
     return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)
-
-
-def install_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for pip or uv that must install the staged files and nothing else.
-
-    Beyond `own_environment`, every PIP_* and UV_* setting is dropped and no configuration file is
-    read: a stray find-links once put another torch into a staged install.
-    """
-    child = {
-        name: value
-        for name, value in own_environment(environ).items()
-        if not name.startswith(("PIP_", "UV_")) and name != "VIRTUAL_ENV"
-    }
-    return child | {
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PIP_NO_INPUT": "1",
-        "UV_NO_CONFIG": "1",
-    }

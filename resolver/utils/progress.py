@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from typing import Protocol
+
+BEAT = 1.0
+"""Seconds between two signs of life of a step that says nothing by itself."""
 
 
 class Progress(Protocol):
@@ -19,3 +25,27 @@ class Progress(Protocol):
 
 def silent(_code: str, /, **_values: object) -> None:
     """Draw nothing."""
+
+
+@contextlib.contextmanager
+def beating(progress: Progress) -> Iterator[None]:
+    """Report `working` once a second, with the seconds so far, as long as this lasts.
+
+    Whoever reads what is said may be gone: that is found out elsewhere.
+    """
+    ended = threading.Event()
+
+    def beat() -> None:
+        seconds = 0
+        with contextlib.suppress(OSError, ValueError):
+            while not ended.wait(BEAT):
+                seconds += 1
+                progress("working", seconds=seconds)
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

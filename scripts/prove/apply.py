@@ -1,8 +1,8 @@
-"""Prove the main job: mend real broken environments with real wheels, real pip and real uv.
+"""Prove the main job: mend real broken environments with real wheels and real uv.
 
     python scripts/prove/apply.py [--only SUBSTRING …] [--work DIR] [--keep]
 
-For each CUDA major, Python, engine and broken state: a fresh environment is made, the state is
+For each CUDA major, Python and broken state: a fresh environment is made, the state is
 planted, and `ortgpu-fix --facts MACHINE --apply --yes` is run as a user would, from an environment
 of its own. Then: the release is the one expected, no CPU build is left, the verification found
 every library (there is no GPU here), a second run says healthy and changes no file, and `undo`
@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -41,13 +40,10 @@ from prove.outcomes import record, recorded
 from support.prover import ROOT, Prover, call
 from support.pythons import find_python
 
-PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 STATES = ("cpu", "both", "gutted", "newest")
 MANYLINUX = (
     *("manylinux_2_28", "manylinux_2_27", "manylinux2014", "manylinux1", "manylinux_2_17"),
 )
-ENGINES = ("uv", "pip", "own-pip")
-"""uv; the pip of the environment; the pip of the tool, on an environment without one."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +90,12 @@ class Case:
 
     cuda: str
     python: str
-    engine: str
     state: str
 
     @property
     def name(self) -> str:
         """For people, and for `--only`."""
-        return f"cuda{self.cuda}-py{self.python}-{self.engine}-{self.state}"
+        return f"cuda{self.cuda}-py{self.python}-{self.state}"
 
 
 @dataclass
@@ -116,14 +111,11 @@ class Outcome:
 
 
 def cases() -> Iterator[Case]:
-    """Give every case that exists: pip with `--python` needs a target that pip itself supports."""
+    """Give every case that exists."""
     for cuda, machine in MACHINES.items():
         for python in machine.expected:
-            for engine in ENGINES:
-                if engine == "own-pip" and python in {"3.8", "3.9"}:
-                    continue
-                for state in STATES:
-                    yield Case(cuda=cuda, python=python, engine=engine, state=state)
+            for state in STATES:
+                yield Case(cuda=cuda, python=python, state=state)
 
 
 class Workshop(Prover):
@@ -134,12 +126,10 @@ class Workshop(Prover):
         self.filling = threading.Lock()
         self.wheels = work / "wheels"
         self.wheels.mkdir(exist_ok=True)
-        self.tools: dict[str, Path] = {}
-        """The interpreters that have ortgpu-fix: `uv` with uv beside it, `pip` without."""
         here = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        for name, extra in {"uv": ["uv", "pip"], "pip": ["pip"]}.items():
-            self.tools[name] = self.environment(f"tool-{name}", here)
-            self.install(self.tools[name], ROOT, *extra)
+        self.program = self.environment("tool", here)
+        """The interpreter that has ortgpu-fix, and pip."""
+        self.install(self.program, ROOT, "pip")
 
     def facts(self, machine: Machine) -> Path:
         """Write the facts of `machine` and return the file."""
@@ -157,35 +147,27 @@ class Workshop(Prover):
 
     def ortgpu_fix(
         self,
-        engine: str,
         target: Path,
         *words: str,
         machine: Machine | None = None,
         temporary: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run the program on `target` as a user whose shell has the engine; return what it printed.
+        """Run the program on `target` as a user would; return what it printed.
 
-        `engine` is one of `ENGINES`, `machine` what is planned for, `temporary` the folder for
-        temporary files.
+        `machine` is what is planned for, `temporary` the folder for temporary files.
         """
         environ = dict(self.environ)
         if machine is MACHINES["13"]:  # many of the older releases crash with the stand-in
             environ["LD_LIBRARY_PATH"] = self.driver
-        if engine != "uv":
-            parts = environ["PATH"].split(os.pathsep)
-            parts = [part for part in parts if not Path(part, "uv").exists()]
-            environ["PATH"] = os.pathsep.join(parts)
         if temporary is not None:
             environ["TMPDIR"] = str(temporary)
-        tool = self.tools["uv" if engine == "uv" else "pip"]
         facts = ["--facts", str(self.facts(machine))] if machine is not None else []
-        argv: list[str | Path] = [tool, "-m", "ortgpu_fix", *words, "--json", *facts]
+        argv: list[str | Path] = [self.program, "-m", "ortgpu_fix", *words, "--json", *facts]
         return call(*argv, "--python", target, environ=environ, check=False)
 
     def plant(self, case: Case, python: Path) -> Path:
         """Make the broken environment of `case` and return its interpreter."""
-        seed = ["--seed"] if case.engine == "pip" else []
-        self.uv("venv", "--clear", "--python", python, *seed, self.work / case.name)
+        self.uv("venv", "--clear", "--python", python, self.work / case.name)
         target = self.work / case.name / "bin" / "python"
         cpu = f"onnxruntime=={CPU_BUILD.get(case.python, '1.22.1')}"
         newest = f"onnxruntime-gpu=={NEWEST.get(case.python, '1.31.1')}"
@@ -203,7 +185,7 @@ class Workshop(Prover):
         planted = digest(target.parents[1])
         temporary = self.work / f"{case.name}-temporary"
         temporary.mkdir()
-        run = partial(self.ortgpu_fix, case.engine, target, temporary=temporary)
+        run = partial(self.ortgpu_fix, target, temporary=temporary)
         apply = partial(run, "--apply", "--yes", machine=MACHINES[case.cuda])
         started = time.monotonic()
         done = apply(*([] if from_index else ["--find-links", str(self.wheels)]))
@@ -262,7 +244,7 @@ class Workshop(Prover):
     def fill(self, case: Case, python: Path) -> None:
         """Bring the wheels of the plan of `case` into the folder, so that they are fetched once."""
         target = self.plant(case, python)
-        planned = self.ortgpu_fix("uv", target, machine=MACHINES[case.cuda])
+        planned = self.ortgpu_fix(target, machine=MACHINES[case.cuda])
         for wheel in json.loads(planned.stdout)["install"]:
             if (self.wheels / wheel["file"]).exists():
                 continue
@@ -272,7 +254,7 @@ class Workshop(Prover):
             for platform_tag in MANYLINUX:
                 flags += ["--platform", f"{platform_tag}_x86_64"]
             wanted = f"{wheel['name']}=={wheel['version']}"
-            pip = (self.tools["uv"], "-m", "pip", "download", "--quiet", "--dest", self.wheels)
+            pip = (self.program, "-m", "pip", "download", "--quiet", "--dest", self.wheels)
             call(*pip, *flags, wanted, environ=self.environ)
 
 
@@ -324,7 +306,7 @@ def main() -> int:
                 shop.fill(case, python)
         outcome = shop.mend(case, python, from_index=first[case.cuda] == case)
         print(
-            f"{outcome.name:34} {outcome.release:8} {outcome.verdict:10} {outcome.seconds:6} s "
+            f"{outcome.name:26} {outcome.release:8} {outcome.verdict:10} {outcome.seconds:6} s "
             f"{'; '.join(outcome.problems) or 'ok'}",
             flush=True,
         )

@@ -10,9 +10,9 @@ whoever is imported first, their libraries and those of the provider are loaded,
 Beside torch, `verify` itself must have said the same of both orders. Then the change is undone, and
 every file is as it was.
 
-And one environment without torch, where `--torch` asks for one and then for another, with uv and
-then with pip: everything that they require comes by their own metadata, nothing installed is
-incompatible, and `undo` takes the second back to the byte.
+And one environment without torch, where `--torch` asks for one and then for another: all that
+they require comes by their own metadata, nothing installed is incompatible, and `undo` takes the
+second back to the byte.
 
 There is no GPU: nothing is computed, and a stand-in for the driver says so. Needs Linux, uv, gcc
 and a network, and downloads about 20 GB. The dated result goes to scripts/prove/results/; the exit
@@ -91,8 +91,8 @@ CASES = {
 }
 for torch, row in {"2.10.0": OF_12, "2.11.0": OF_13, "2.14.0": OF_13}.items():
     CASES[f"torch-{torch}"] = Case((f"torch=={torch}",), "torch", row)
-MOVES = (("2.11.0", "uv"), ("2.14.0", "pip"))
-"""The torch that is asked for, and the engine, one after the other in one environment."""
+MOVES = ("2.11.0", "2.14.0")
+"""The torch that is asked for, one after the other in one environment."""
 MOVING = "chosen-torch"
 SONAME = re.compile(r"(lib[\w-]+?)\.so(?:\.(\d+))?[.\d]*")
 PROVIDER = "libonnxruntime_providers_cuda.so"
@@ -220,9 +220,9 @@ def move(prover: Prover) -> None:
     python = prover.environment(MOVING, "3.11")
     site = site_packages(python)
     states: list[dict[str, str]] = []
-    for release, engine in MOVES:
+    for release in MOVES:
         wish = ("--torch", release, "--apply", "--yes")
-        done = shop.ortgpu_fix(engine, python, *wish, machine=MACHINES["13"])
+        done = shop.ortgpu_fix(python, *wish, machine=MACHINES["13"])
         applied = json.loads(done.stdout)
         verification = applied["verification"]
         notes = [note["code"] for note in verification["notes"]]
@@ -234,7 +234,7 @@ def move(prover: Prover) -> None:
         )
         prover.say(
             "chosen",
-            f"torch {release}, {engine}",
+            f"torch {release}",
             good=done.returncode == 0
             and (verification["verdict"], notes) == ("no-gpu", ["torch-loads"])
             and rows["torch"] == release

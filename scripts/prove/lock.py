@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import shlex
 import shutil
 import subprocess
@@ -34,11 +33,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from ortgpu_fix.utils.process import install_environment
 from prove.outcomes import record
 from support.debian_image import Builder
 from support.pythons import find_python
-from support.standin_wheels import find_uv
+from support.standin_wheels import clean_environment, find_uv
 
 UV = find_uv()
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +94,7 @@ class Shop:
         self.folder = folder
         self.tool = tool
         self.wheels = folder / "wheels"
-        self.env = dict(install_environment(os.environ))
+        self.env = dict(clean_environment())
         self.python = str(find_python(PYTHON) or "")
 
     def run(self, *argv: object, cwd: Path | None = None, expect: int = 0) -> str:

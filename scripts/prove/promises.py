@@ -45,7 +45,6 @@ from ortgpu_fix.cli import inputs
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
-from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.verification import Verification
 from prove.outcomes import prove_random
 from support.standin_wheels import as_wheel, clean_environment, find_uv, make_venv
@@ -85,7 +84,7 @@ class Workshop:
         self.folder, self.matrix = folder, load_matrix(torch=False)
         self.wheels: dict[tuple[str, ...], Path] = {}
         self.template = make_venv(folder / "template", pip=False)
-        self.environ = install_environment(os.environ) | {
+        self.environ = clean_environment() | {
             "HOME": str(folder / "home"),
             "LANG": "C.UTF-8",
             "UV_CACHE_DIR": str(folder / "uv"),

@@ -1,6 +1,6 @@
 """Kill an apply, again and again, and see that the environment is whole every time.
 
-Real uv and real pip on stand-in wheels from a local index, or with `--real DIR` the whole command
+Real uv on stand-in wheels from a local index, or with `--real DIR` the whole command
 line on the real wheels, downloaded once into DIR. Each round begins an apply in a process group of
 its own and kills that group: at a step of the transaction (before or after a line of the journal,
 a rename, the removal of a folder), or at a random instant. Often the recovery is killed as well.
@@ -40,9 +40,9 @@ from ortgpu_fix.apply import history, rollback
 from ortgpu_fix.apply.apply_plan import Applied
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.cli.commands import apply as changing
-from ortgpu_fix.engine.choose import Engine, choose_engine
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.utils.process import run
+from ortgpu_fix.uv.program import Uv
 from ortgpu_fix.verify import runner as verify
 from ortgpu_fix.verify import verification
 from prove.outcomes import known, write
@@ -53,9 +53,9 @@ from support.standin_changes import (
     Steps,
     apply_standins,
     compare,
-    engine_of,
     file_of,
     say_when_it_begins,
+    uv_of,
 )
 from support.standin_wheels import (
     clean_environment,
@@ -94,10 +94,10 @@ def apply_case(case: Case, say: Callable[[str], None]) -> Applied | None:
         applied = apply_standins(case)
     else:
 
-        def chosen(*_: object, **__: object) -> Engine:
-            return engine_of(case)
+        def chosen(*_: object) -> Uv:
+            return uv_of(case)
 
-        vars(changing)[choose_engine.__name__] = chosen
+        vars(changing)["find_uv"] = chosen
         code = __main__.main(real_argv(case))
         assert code == 0, f"exit code {code}"  # noqa: S101
     say(json.dumps(steps.names))
@@ -147,7 +147,7 @@ class Proof:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.venv = make_venv(case.venv.folder, pip=case.engine == "pip")
+        self.venv = make_venv(case.venv.folder, pip=False)
         if case.url:
             self.venv.install(*(Path(case.wheels, file_of(name)) for name in HAD))
         else:
@@ -222,7 +222,6 @@ class Proof:
 class Round:
     """One kill; travels as JSON."""
 
-    engine: str
     kind: str
     """`step` or `instant`."""
     share: float
@@ -231,37 +230,32 @@ class Round:
     """At which step of its own the recovery is killed first; 0: not at all."""
 
 
-def rounds(count: int, engines: Sequence[str], seed: int) -> list[Round]:
+def rounds(count: int, seed: int) -> list[Round]:
     """Return `count` kills: half of them at steps that are spread evenly, half at any instant."""
     chance = random.Random(seed)  # noqa: S311 - nobody guesses it
-    each = -(-count // (2 * len(engines)))
+    each = -(-count // 2)
     return [
         Round(
-            engine=engine,
             kind=kind,
             share=number / each if kind == "step" else chance.random(),
             again=chance.randint(1, 40) if chance.random() < 1 / 3 else 0,
         )
         for number in range(each)
         for kind in ("step", "instant")
-        for engine in engines
     ][:count]
 
 
 def work(case: Case, todo: list[Round]) -> None:
     """Do the rounds one after the other, and print how each ended as JSON."""
-    proofs: dict[str, Proof] = {}
+    proof = Proof(case)
     for one in todo:
-        if one.engine not in proofs:
-            proofs[one.engine] = Proof(replace(case, engine=one.engine))
-        proof = proofs[one.engine]
         if one.kind == "step":
             step = int(one.share * len(proof.steps)) + 1
             end, what = proof.round(step=step, again=one.again), proof.steps[step - 1]
         else:
             moment = one.share * proof.seconds
             end, what = proof.round(moment=moment, again=one.again), f"at {moment:.3f} s"
-        told = {"engine": one.engine, "kind": one.kind, "again": bool(one.again), "what": what}
+        told = {"kind": one.kind, "again": bool(one.again), "what": what}
         seconds = {
             "undo_seconds": round(proof.undo_seconds, 3),
             "recovery_seconds": round(proof.recovery_seconds, 3),
@@ -271,10 +265,10 @@ def work(case: Case, todo: list[Round]) -> None:
 
 
 def prove(
-    count: int, engines: Sequence[str], seed: int, *, jobs: int = 1, real: Path | None = None
+    count: int, seed: int, *, jobs: int = 1, real: Path | None = None
 ) -> list[dict[str, Any]]:
     """Kill `count` times altogether, `jobs` at a time, and return how each ended."""
-    todo = rounds(count, engines, seed)
+    todo = rounds(count, seed)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         url, wheels = "", real
@@ -290,7 +284,7 @@ def prove(
         def start(job: int) -> list[dict[str, Any]]:
             own = folder / f"job-{job}"
             own.mkdir()
-            case = Case(folder=str(own), wheels=str(wheels), engine=engines[0], url=url)
+            case = Case(folder=str(own), wheels=str(wheels), url=url)
             mine = todo[job * each : (job + 1) * each]
             told = json.dumps([asdict(case), [asdict(one) for one in mine]])
             return list(worker(told, count))
@@ -311,7 +305,7 @@ def worker(told: str, count: int) -> Iterator[dict[str, Any]]:
         process.stdin.close()
         for line in process.stdout:
             row = json.loads(line)
-            print(f"of {count}: {row['engine']}: {row['what']}, then {row['end']}", flush=True)
+            print(f"of {count}: {row['what']}, then {row['end']}", flush=True)
             yield row
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, argv)
@@ -333,8 +327,8 @@ def fetch(wheels: Path, folder: Path) -> None:
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """Count the ends: `uv, step, then before`."""
-    return Counter(f"{row['engine']}, {row['kind']}, then {row['end']}" for row in rows)
+    """Count the ends: `step, then before`."""
+    return Counter(f"{row['kind']}, then {row['end']}" for row in rows)
 
 
 def record(rows: Sequence[Mapping[str, Any]], kind: str, seconds: float, seed: int) -> None:
@@ -344,7 +338,7 @@ def record(rows: Sequence[Mapping[str, Any]], kind: str, seconds: float, seed: i
         "whole": len(rows),
         "recovery_killed_too": sum(row["again"] for row in rows),
         "ends": dict(sorted(summary(rows).items())),
-        "steps": {row["engine"]: row["steps"] for row in rows},
+        "steps": max(row["steps"] for row in rows),
         "undo_seconds": max(row["undo_seconds"] for row in rows),
         "recovery_seconds": max(row["recovery_seconds"] for row in rows),
         "seconds": round(seconds),
@@ -368,14 +362,12 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--engine", choices=["uv", "pip"], action="append")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="kills at a time (1)")
     parser.add_argument("--real", type=Path, metavar="DIR", help="a folder for the real wheels")
     given = parser.parse_args()
     began = time.monotonic()
-    engines = given.engine or ["uv", "pip"]
-    rows = prove(given.count, engines, given.seed, jobs=given.jobs, real=given.real)
+    rows = prove(given.count, given.seed, jobs=given.jobs, real=given.real)
     seconds = time.monotonic() - began
     print(f"killed {len(rows)} times in {seconds:.0f} s, whole every time: {dict(summary(rows))}")
     record(rows, "real" if given.real else "stand-ins", seconds, given.seed)

@@ -2,10 +2,10 @@
 
     python scripts/prove/windows.py --work DIR [--only TEXT] [--kills 50] [--keep]
 
-Every state (the CPU build, both builds, a folder that lost its files) is mended with pip and with
-uv, for CUDA 11, 12 and 13, in a folder whose path has spaces and Chinese characters: `--apply` from
-a folder of wheels that `download` filled, `--check`, a script that knows nothing of all this, and
-`undo`, after which every file must be what it was. What the script is told by onnxruntime proves
+Every state (the CPU build, both builds, a folder that lost its files) is mended, for CUDA 11, 12
+and 13, in a folder whose path has spaces and Chinese characters: `--apply` from a folder of wheels
+that `download` filled, `--check`, a script that knows nothing of all this, and `undo`, after which
+every file must be what it was. What the script is told by onnxruntime proves
 how far it came: without a driver CUDA 12 ends with failure 35 or 100 and CUDA 13 with 801, which a
 provider that was not loaded cannot say; the providers of 1.18.1 and 1.20.2 throw while Windows
 loads them (error 3765269347, a C++ exception), where a missing library is error 126. That the
@@ -17,7 +17,7 @@ each function that one wants of another and does not find, which is shown with a
 The reports of Windows machines (`tests/captures`) are mended likewise, each in an environment as
 its owner had it, and planned and explained on streams in cp936, cp1252, cp437 and UTF-8. Besides:
 stand-ins for the driver's libraries, which are read, and leave the verification with the want of a
-GPU alone to tell; Ctrl-C in a console, while a model is measured and while an engine writes; an
+GPU alone to tell; Ctrl-C in a console, while a model is measured and while uv writes; an
 environment with files whose paths Windows does not allow, and does once long paths are on; the
 program in the environment that it mends, where a program has the old libraries loaded. `--kills`
 runs `windows_rounds.py`.
@@ -50,7 +50,7 @@ from support.windows_python import WindowsPython, compile_dll, make, prove, wind
 
 ROOT = Path(__file__).resolve().parents[2]
 CAPTURES = ROOT / "tests" / "captures"
-STATES, ENGINES = ("cpu", "both", "gutted"), ("uv", "pip")
+STATES = ("cpu", "both", "gutted")
 SETS = {
     "11": ("1.18.1", "522.06", r"LoadLibrary failed with error 3765269347"),
     "12": ("1.26.0", "576.02", r"CUDA failure (35|100):"),
@@ -128,18 +128,17 @@ class Case:
     """One environment to mend."""
 
     cuda: str
-    engine: str
     state: str
 
     @property
     def name(self) -> str:
         """For people."""
-        return f"CUDA {self.cuda}, {self.engine}, {self.state}"
+        return f"CUDA {self.cuda}, {self.state}"
 
 
 CASES = (
-    *(Case(cuda=c, engine=e, state=s) for c, e, s in product(("11", "12", "13"), ENGINES, STATES)),
-    Case(cuda="12 early", engine="uv", state="cpu"),
+    *(Case(cuda=cuda, state=state) for cuda, state in product(("11", "12", "13"), STATES)),
+    Case(cuda="12 early", state="cpu"),
 )
 CONSOLES = tuple(
     f"console {page}, {tongue}"
@@ -178,25 +177,21 @@ class Proof:
         self.wine: WindowsPython = make(work / "windows")
         self.script = work / "unchanged.py"
         self.script.write_text(SCRIPT)
-        self.tools = {engine: self._tool(engine) for engine in ENGINES}
+        self.program = self._program()
 
-    def _tool(self, engine: str) -> Path:
-        folder = self.work / f"tool-{engine}"
+    def _program(self) -> Path:
+        folder = self.work / "tool"
         [wheel] = (ROOT / "dist").glob("*.whl")
         program = folder / "Scripts" / "ortgpu-fix.exe"
         if program.exists() and program.stat().st_mtime > wheel.stat().st_mtime:
             return program
         shutil.rmtree(folder, ignore_errors=True)
-        python = self.wine.venv(folder, wheel)
-        if engine == "uv":
-            shutil.copy(self.wine.uv, python.with_name("uv.exe"))
+        self.wine.venv(folder, wheel)
         return program
 
-    def fix(
-        self, engine: str, *words: str | Path, **environ: str
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Run the program that finds this engine."""
-        return self.wine.run(self.tools[engine], *words, environ=environ)
+    def fix(self, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[bytes]:
+        """Run the program."""
+        return self.wine.run(self.program, *words, environ=environ)
 
     def wheels(self, cuda: str) -> Path:
         """Return the folder of wheels for a CUDA major, downloaded by the program itself."""
@@ -214,7 +209,7 @@ class Proof:
                 "--ort",
                 f"=={release}",
             ]
-            done = self.fix("uv", *words, "--driver", driver, "--gpu", GPU)
+            done = self.fix(*words, "--driver", driver, "--gpu", GPU)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr.decode(errors="replace"))
         return folder
@@ -223,7 +218,7 @@ class Proof:
         """Make the environment of a case, and return its folder."""
         release, folder = SETS[case.cuda][0], self.work / "环境 with spaces"
         remove(folder)
-        python = self.wine.venv(folder, NUMPY, CPU_BUILD, pip=case.engine == "pip")
+        python = self.wine.venv(folder, NUMPY, CPU_BUILD)
         words: list[str | Path] = ["pip", "install", "--quiet", "--no-config", "--python", python]
         words += ["--link-mode", "copy"]
         if case.state != "cpu":
@@ -259,16 +254,16 @@ class Proof:
             f"=={release}",
         ]
         links: list[str | Path] = ["--offline", "--find-links", wheels]
-        done = self.fix(case.engine, "--apply", "--yes", "--json", *machine, *links)
+        done = self.fix("--apply", "--yes", "--json", *machine, *links)
         document = json.loads(done.stdout)
         if done.returncode != 0:
             yield f"apply: exit {done.returncode}, {document.get('error') or document}"
             return
-        yield from _expect("check", self.fix(case.engine, "--check", *machine).returncode, 0)
+        yield from _expect("check", self.fix("--check", *machine).returncode, 0)
         python = folder / "Scripts" / "python.exe"
         model = ROOT / "data" / "matmul.onnx"
         quiet = {"PYTHONDONTWRITEBYTECODE": "1"}  # what a program leaves is not undo's
-        verified = self.fix(case.engine, "verify", "--json", "--python", folder)
+        verified = self.fix("verify", "--json", "--python", folder)
         if json.loads(verified.stdout)["verdict"] != "no-driver":
             yield f"verify: {text(verified)[:400]}"
         said = text(self.wine.run(python, self.script, model, environ=quiet))
@@ -281,7 +276,7 @@ class Proof:
         without = text(self.wine.run(python, self.script, model, "--without", environ=quiet))
         if not NOT_LOADED.search(without):
             yield f"without the companion: {without[-400:]}"
-        undone = self.fix(case.engine, "undo", "--yes", "--python", folder)
+        undone = self.fix("undo", "--yes", "--python", folder)
         yield from _expect("undo", undone.returncode, 0)
         after = without_notes(folder)
         other = [
@@ -297,7 +292,7 @@ class Proof:
         self.prepared(folder)
         machine = ["--driver", driver, "--gpu", GPU, "--ort", f"=={release}", "--prefer", "small"]
         near: list[str | Path] = ["--python", folder, "--find-links", self.wheels(cuda)]
-        done = self.fix("uv", "--apply", "--yes", "--json", *machine, *near)
+        done = self.fix("--apply", "--yes", "--json", *machine, *near)
         yield from _expect(f"apply: {text(done)[-400:]}", done.returncode, 0)
         every = sorted(folder.glob("Lib/site-packages/nvidia/**/*.dll"))
         there = [library for library in every if "32_" not in library.name]
@@ -350,7 +345,7 @@ class Proof:
         with TorchIndex(served, (torch or "+none").partition("+")[2]) as index:
             if torch and not had:
                 there += ["--torch", torch.partition("+")[0], "--torch-index-url", index.base]
-            done = self.fix("uv", "--apply", "--yes", "--json", *there, *near)
+            done = self.fix("--apply", "--yes", "--json", *there, *near)
         document = json.loads(done.stdout)
         if done.returncode != 0:
             yield f"apply: exit {done.returncode}, {document.get('error') or document}"
@@ -358,16 +353,14 @@ class Proof:
         taken = {row["name"]: row["version"] for row in document["selection"]["packages"]}
         if (taken["onnxruntime-gpu"], taken.get("torch")) != (release, torch):
             yield f"another set: {taken}"
-        yield from _expect("check", self.fix("uv", "--check", *there).returncode, 0)
+        yield from _expect("check", self.fix("--check", *there).returncode, 0)
         model = ROOT / "data" / "matmul.onnx"
         quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
         said = text(self.wine.run(python, self.script, model, environ=quiet))
         without = text(self.wine.run(python, self.script, model, "--without", environ=quiet))
         if NOT_LOADED.search(said) or not NOT_LOADED.search(without):
             yield f"an unchanged script: {said[-300:]}; without the companion: {without[-300:]}"
-        yield from _expect(
-            "undo", self.fix("uv", "undo", "--yes", "--python", folder).returncode, 0
-        )
+        yield from _expect("undo", self.fix("undo", "--yes", "--python", folder).returncode, 0)
         if without_notes(folder) != before:
             yield "after undo: not as it was"
 
@@ -376,15 +369,15 @@ class Proof:
         page, tongue = name.removeprefix("console ").split(", ")
         environ = {"PYTHONIOENCODING": page, "ORTGPU_FIX_LANG": tongue}
         for capture in sorted(CAPTURES.glob("windows-*")):
-            plan = self.fix("uv", "--facts", capture / "facts.json", **environ)
+            plan = self.fix("--facts", capture / "facts.json", **environ)
             if plan.returncode not in {0, 1, 3}:
                 yield f"{capture.name}: exit {plan.returncode}"
             yield from _lost(capture.name, plan.stdout, page, tongue)
-            document = self.fix("uv", "--facts", capture / "facts.json", "--json", **environ)
+            document = self.fix("--facts", capture / "facts.json", "--json", **environ)
             json.loads(document.stdout)
         logs = ROOT / "tests" / "cases" / "logs"
         for log in (min(logs.rglob(kind)) for kind in LOGS):
-            told = self.fix("uv", "explain", log, **environ)
+            told = self.fix("explain", log, **environ)
             yield from _expect(log.name, told.returncode, 0)
             yield from _lost(log.name, told.stdout, page, tongue)
 
@@ -413,7 +406,7 @@ class Proof:
             gpu = "gpu NVIDIA GeForce RTX 3060|8|6|12884901888|"
             answers.write_text(f"release {driver}\ncuda {speaks}\ncu_init 100\n{gpu}\n")
             before = self.prepared(folder)
-            facts = json.loads(self.fix("uv", "facts", "--python", folder, **environ).stdout)
+            facts = json.loads(self.fix("facts", "--python", folder, **environ).stdout)
             seen = (
                 facts["driver"]["version"],
                 [one["compute_capability"] for one in facts["gpus"]],
@@ -422,7 +415,7 @@ class Proof:
                 yield f"facts: {facts}"
             links: list[str | Path] = ["--offline", "--find-links", self.wheels(cuda)]
             words: list[str | Path] = ["--python", folder, "--ort", f"=={release}", *links]
-            done = self.fix("uv", "--apply", "--yes", "--json", *words, **environ)
+            done = self.fix("--apply", "--yes", "--json", *words, **environ)
             yield from _expect(f"apply: {text(done)[-400:]}", done.returncode, 4)
             if "Every library loads and the driver's library answers" not in text(done):
                 yield f"verification: {text(done)[-400:]}"
@@ -431,7 +424,7 @@ class Proof:
         self.wine.remove_driver()
 
     def interrupted(self) -> Iterator[str]:
-        """Press Ctrl-C while a model is measured, and while the engine writes."""
+        """Press Ctrl-C while a model is measured, and while uv writes."""
         folder = self.work / "环境 with spaces"
         before = self.prepared(folder)
         lock = folder / "Lib" / "site-packages" / ".ortgpu-fix" / "engine.lock"
@@ -439,7 +432,7 @@ class Proof:
         apply = ["--apply", "--yes", "--json", *self.near(folder)]
         for words, sign in ((bench, "Running the model"), (apply, lock)):
             told = self.wine.must(
-                self.wine.python, "-X", "utf8", "-c", PRESS, sign, self.tools["uv"], *words
+                self.wine.python, "-X", "utf8", "-c", PRESS, sign, self.program, *words
             )
             pressed, exit_code, seconds, said = json.loads(told)
             what = f"{sign}, pressed {pressed}, {said[-300:]}"
@@ -458,7 +451,7 @@ class Proof:
             enable = ("/v", "LongPathsEnabled", "/t", "REG_DWORD", "/d", allowed)
             words = ["wine", *LONG_PATHS, *enable]
             subprocess.run(words, env=self.wine.environ, check=True, capture_output=True)
-            done = self.fix("uv", *apply)
+            done = self.fix(*apply)
             yield from _expect(text(done)[-400:], done.returncode, code)
             if allowed == "0":
                 if json.loads(done.stdout)["error"]["code"] != "path-too-long":
@@ -470,7 +463,7 @@ class Proof:
             yield f"no long path: {longest}"
         release, driver, _ = SETS["12"]
         machine = ("--driver", driver, "--gpu", GPU, "--ort", f"=={release}")
-        yield from self.finished("uv", folder, before, machine)
+        yield from self.finished(folder, before, machine)
 
     def inside(self) -> Iterator[str]:
         """Mend the environment that the program is installed in, while its libraries are used."""
@@ -496,12 +489,12 @@ class Proof:
             yield "after undo: not as it was"
 
     def finished(
-        self, engine: str, folder: Path, before: dict[str, str], machine: Sequence[str]
+        self, folder: Path, before: dict[str, str], machine: Sequence[str]
     ) -> Iterator[str]:
         """Look whether `folder` is right for this machine, and put it back."""
-        checked = self.fix(engine, "--check", *machine, "--python", folder)
+        checked = self.fix("--check", *machine, "--python", folder)
         yield from _expect("check", checked.returncode, 0)
-        undone = self.fix(engine, "undo", "--yes", "--python", folder)
+        undone = self.fix("undo", "--yes", "--python", folder)
         yield from _expect("undo", undone.returncode, 0)
         if without_notes(folder) != before:
             yield "after undo: not as it was"
@@ -509,15 +502,13 @@ class Proof:
     def kills(self, count: int) -> Iterator[str]:
         """Run the rounds of kills on stand-in wheels."""
         rounds = Path(__file__).with_name("windows_rounds.py")
-        python = self.tools["uv"].with_name("python.exe")
+        python = self.program.with_name("python.exe")
         words: list[str | Path] = [
             "-X",
             "utf8",
             rounds,
             "--count",
             str(count),
-            "--engines",
-            "uv,uv,pip",
         ]
         done = self.wine.run(python, *words, self.work / "rounds", seconds=7200)
         for line in done.stdout.decode(errors="replace").splitlines():

@@ -76,7 +76,7 @@ PROFILE = {
 }
 HELD = """
 import os, sys
-folder = os.path.join(os.environ["LOCALAPPDATA"], "ortgpu-fix", "wheels")
+folder = os.path.join(os.environ["LOCALAPPDATA"], "ortgpu-fix", "readings")
 os.makedirs(folder, exist_ok=True)
 for name in ("open.whl", "other.whl"):
     with open(os.path.join(folder, name), "wb") as file:
@@ -140,7 +140,7 @@ Ended = subprocess.CompletedProcess[bytes]
 def in_profile(proof: Proof, profile: dict[str, str], *words: str | Path) -> Ended:
     """Run the program as a user with this profile."""
     return proof.wine.run(
-        proof.wine.python, "-c", AS, json.dumps(profile), proof.tools["uv"], *words, environ=DEAD
+        proof.wine.python, "-c", AS, json.dumps(profile), proof.program, *words, environ=DEAD
     )
 
 
@@ -177,7 +177,7 @@ def lock_installed(proof: Proof) -> Iterator[str]:
     (folder / "needs.txt").write_text(NUMPY + "\n")
     proof.wine.venv(folder / "from", NUMPY)
     wanted = ("-r", "needs.txt", "--python", "from", *MACHINE)
-    program = proof.tools["uv"]
+    program = proof.program
     done = proof.wine.run(program, "lock", "-o", "gpu.txt", "-d", "wheels", *wanted, cwd=folder)
     if done.returncode != 0:
         yield f"lock: {text(done)[-600:]}"
@@ -194,7 +194,7 @@ def lock_installed(proof: Proof) -> Iterator[str]:
     said = text(proof.wine.run(python, proof.script, ROOT / "data" / "matmul.onnx", environ=QUIET))
     if not re.search(LOADED, said):
         yield f"an unchanged script: {said[-400:]}"
-    held = proof.fix("uv", "lock", "--check", folder / "gpu.txt", "--python", folder / "to")
+    held = proof.fix("lock", "--check", folder / "gpu.txt", "--python", folder / "to")
     if held.returncode != 0:
         yield f"lock --check: {text(held)[-400:]}"
 
@@ -210,7 +210,7 @@ def other_drive(proof: Proof) -> Iterator[str]:
         proof,
         "D:\\应用\\env",
         drive / "应用" / "env",
-        lambda *words: proof.fix("uv", *words, **DEAD),
+        lambda *words: proof.fix(*words, **DEAD),
     )
     link.unlink()
 
@@ -244,7 +244,7 @@ def chinese_user(proof: Proof, page: str, locale: str) -> Iterator[str]:
         chinese["ORTGPU_FIX_LANG"] = "zh"
 
     def fix(*words: str | Path) -> Ended:
-        started = ("-c", AS, json.dumps(profile), proof.tools["uv"], *words)
+        started = ("-c", AS, json.dumps(profile), proof.program, *words)
         return proof.wine.run(proof.wine.python, *started, environ=DEAD | chinese)
 
     asked = ("-c", "import ctypes; print(ctypes.windll.kernel32.GetACP())")
@@ -311,7 +311,7 @@ def program_files(proof: Proof) -> Iterator[str]:
         apply = ("--apply", "--yes", "--json", "--python", venv, *MACHINE, *near)
         if (done := proof.wine.run(own, *apply)).returncode != 0:
             yield f"apply from there: {text(done)[-400:]}"
-        yield from proof.finished("uv", venv, before, MACHINE)
+        yield from proof.finished(venv, before, MACHINE)
     finally:
         subprocess.run(["chattr", "-R", "-i", base, program], check=True)
         remove(base)
@@ -324,7 +324,7 @@ def watched(proof: Proof) -> Iterator[str]:
     folder, model = proof.work / "环境 run", ROOT / "data" / "matmul.onnx"
     before = proof.prepared(folder)
     near = ("--python", folder, *MACHINE, "--offline", "--find-links", proof.wheels("13"))
-    done = proof.fix("uv", "--apply", "--yes", "--json", *near)
+    done = proof.fix("--apply", "--yes", "--json", *near)
     if done.returncode != 0:
         yield f"apply: {text(done)[-600:]}"
         return
@@ -336,10 +336,10 @@ def watched(proof: Proof) -> Iterator[str]:
     seen: dict[str, Any] = {}
     for name, done, code, said in (
         ("alone", proof.wine.run(*program, environ=QUIET), 0, "ran on"),
-        ("run", proof.fix("uv", *run, "--", *program, **QUIET), 0, "ran on"),
+        ("run", proof.fix(*run, "--", *program, **QUIET), 0, "ran on"),
         (
             "run --require-gpu",
-            proof.fix("uv", *run, "--require-gpu", "--", *program, **QUIET),
+            proof.fix(*run, "--require-gpu", "--", *program, **QUIET),
             6,
             "CPU",
         ),
@@ -354,7 +354,7 @@ def watched(proof: Proof) -> Iterator[str]:
         if done.returncode != code or said not in text(done):
             yield f"{name}: exit {done.returncode}, {text(done)[-600:]}"
     SEEN["run and ORTGPU_FIX_REQUIRE"] = {"seen": seen}
-    yield from proof.finished("uv", folder, before, MACHINE)
+    yield from proof.finished(folder, before, MACHINE)
 
 
 def timed(proof: Proof) -> Iterator[str]:
@@ -362,7 +362,7 @@ def timed(proof: Proof) -> Iterator[str]:
     folder, page = proof.work / "环境 bench", proof.work / "page 报告.html"
     proof.prepared(folder)
     words = ("verify", ROOT / "data" / "conv.onnx", "--bench", "--json", "--report", page)
-    done = proof.fix("uv", *words, "--python", folder, **QUIET)
+    done = proof.fix(*words, "--python", folder, **QUIET)
     document = json.loads(done.stdout)
     SEEN["verify MODEL --bench"] = {
         "seen": {"exit": done.returncode, "verdict": document.get("verdict")}
@@ -378,11 +378,11 @@ def tensorrt_rtx(proof: Proof, cuda: str) -> Iterator[str]:
     python = folder / "Scripts" / "python.exe"
     machine = ("--driver", SETS[cuda][1], "--gpu", "8.9", "--provider", "tensorrt-rtx")
     there = ("--python", folder, *machine)
-    plan = json.loads(proof.fix("uv", "--json", *there).stdout)
+    plan = json.loads(proof.fix("--json", *there).stdout)
     seen["planned"] = [f"{row['name']} {row['version']}" for row in plan["install"]]
     if f"onnxruntime-ep-nv-tensorrt-rtx-cu{cuda}" not in str(seen) or plan["uninstall"]:
         yield f"plan: {seen}, {plan['uninstall']}"
-    done = proof.fix("uv", "--apply", "--yes", "--json", *there)
+    done = proof.fix("--apply", "--yes", "--json", *there)
     if done.returncode != 0:
         yield f"apply: {text(done)[-600:]}"
         return
@@ -394,12 +394,12 @@ def tensorrt_rtx(proof: Proof, cuda: str) -> Iterator[str]:
     if len(said) != 1 + len(libraries):
         yield f"registering: {text(registered)[-600:]}"
     seen |= {"said": without_paths(said[0]), "holds": libraries, "loaded": loaded}
-    verified = proof.fix("uv", "verify", "--json", "--provider", "tensorrt-rtx", *there[:2])
+    verified = proof.fix("verify", "--json", "--provider", "tensorrt-rtx", *there[:2])
     seen["verify"] = json.loads(verified.stdout)["verdict"]
     if seen["verify"] not in {"no-driver", "no-gpu"}:
         yield f"verify: {text(verified)[-600:]}"
     SEEN[f"TensorRT-RTX for CUDA {cuda}"] = {"seen": seen}
-    yield from proof.finished("uv", folder, before, machine)
+    yield from proof.finished(folder, before, machine)
 
 
 def without_paths(line: str) -> str:
@@ -439,7 +439,7 @@ def manifests(proof: Proof) -> Iterator[str]:
             opened[f"{name} the manifest, LongPathsEnabled {on}"] = done.returncode == 0
     real = ("-c", "import os, sys; print(len(os.path.realpath(sys.argv[1], strict=True)))", file)
     resolved = text(proof.wine.run(proof.wine.python, *real)).strip().splitlines()[-1]
-    programs = {"uv.exe": proof.wine.uv, "ortgpu-fix.exe": proof.tools["uv"]}
+    programs = {"uv.exe": proof.wine.uv, "ortgpu-fix.exe": proof.program}
     declared = {name: is_aware(path) for name, path in programs.items()}
     seen = {"opened": opened, "declared": declared, "its real path": resolved.partition(":")[0]}
     SEEN["260 characters and the manifest"] = {"seen": seen}
@@ -490,13 +490,13 @@ def consoles(proof: Proof) -> Iterator[str]:
     before = proof.prepared(folder)
     near = ("--python", folder, *MACHINE, "--offline", "--find-links", proof.wheels("13"))
     words = ("--apply", "--yes", "--json", *near)
-    started = [proof.wine.start(proof.tools["uv"], *words) for _ in range(2)]
+    started = [proof.wine.start(proof.program, *words) for _ in range(2)]
     ended = [one.communicate(timeout=600) for one in started]
     codes = [one.returncode for one in started]
     refused = [json.loads(out) for (out, _), code in zip(ended, codes, strict=True) if code]
     if sorted(codes) != [0, 2] or refused[0]["error"]["code"] != "environment-locked":
         yield f"exit {codes}: {[str(one)[:400] for one in ended]}"
-    yield from proof.finished("uv", folder, before, MACHINE)
+    yield from proof.finished(folder, before, MACHINE)
 
 
 def purged(proof: Proof) -> Iterator[str]:
@@ -510,12 +510,12 @@ def purged(proof: Proof) -> Iterator[str]:
     ) as user:
         if user.stdout is None or user.stdout.readline().strip() != b"held":
             yield "the file is not held"
-        first = proof.fix("uv", "cache", "purge")
+        first = proof.fix("cache", "purge")
         user.communicate(b"")
     if first.returncode != 0 or "could not be removed" not in text(first):
         yield f"while in use: exit {first.returncode}, {text(first)[-400:]}"
-    again = proof.fix("uv", "cache", "purge")
-    left = json.loads(proof.fix("uv", "cache", "info", "--json").stdout)["bytes"]
+    again = proof.fix("cache", "purge")
+    left = json.loads(proof.fix("cache", "info", "--json").stdout)["bytes"]
     if again.returncode != 0 or any(left.values()):
         yield f"afterwards: exit {again.returncode}, {left}"
 
@@ -529,7 +529,7 @@ def utf16(proof: Proof) -> Iterator[str]:
         for name in ("utf-8", "utf-16", "utf-16-le", "utf-16-be"):
             copy = proof.work / f"日志 {name}.txt"
             copy.write_bytes(content.encode(name))
-            done = proof.fix("uv", "explain", copy, "--text-only", "--json")
+            done = proof.fix("explain", copy, "--text-only", "--json")
             explained[name] = [row["code"] for row in json.loads(done.stdout)["explanations"]]
         if len({tuple(codes) for codes in explained.values()}) != 1:
             yield f"{log.name}: {explained}"

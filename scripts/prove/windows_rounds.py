@@ -2,12 +2,12 @@
 
     python.exe scripts/prove/windows_rounds.py --count 50 FOLDER
 
-Each round makes an environment, begins an apply in a process of its own, with uv or with pip, and
+Each round makes an environment, begins an apply in a process of its own and
 ends something with TerminateProcess: the tool at a step of its transaction or at a random instant,
-one process of the engine, or both at once; a kill counts where it hit what was alive. Two seconds
+one process of uv, or both at once; a kill counts where it hit what was alive. Two seconds
 later no process that was not there before may be alive, the tool apart. Then recovery must have
 everything as it was, or as planned where the change had been committed, and undo must give back
-what was. Each engine has three more rounds: nothing happens; two runs begin at once, of which one
+what was. There are three more rounds: nothing happens; two runs begin at once, of which one
 must be refused by name; a file is opened by another program when it is about to be set aside, and
 everything must be put back. One JSON object a round, and one at the end.
 """
@@ -28,7 +28,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -43,10 +43,10 @@ from support.local_index import LocalIndex
 from support.standin_changes import COMES, HAD, Case, Steps, apply_standins, compare
 from support.standin_wheels import make_set, make_venv, without_notes
 
-KILLS = ("at a step", "at an instant", "engine", "engine and tool")
+KILLS = ("at a step", "at an instant", "uv", "uv and tool")
 NONE, TWO, OPEN = "none", "two at once", "a file in use"
 PATIENCE = 2.0
-"""Seconds after which no process of the engine may be alive."""
+"""Seconds after which no process of uv may be alive."""
 LONGEST = 120
 """Seconds after which an apply ends itself and says where it stood."""
 
@@ -56,7 +56,6 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=5, help="the kills")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--engines", default="uv,pip")
     parser.add_argument("--begin", metavar="CASE")
     parser.add_argument("--slowly", action="store_true")
     parser.add_argument("--open", action="store_true")
@@ -71,43 +70,36 @@ def main() -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "wheels").mkdir(exist_ok=True)
     wheels = make_set(options.folder / "wheels")
-    for engine in set(options.engines.split(",")):
-        template = make_venv(options.folder / engine, pip=engine == "pip")
-        template.install(*(wheels[name] for name in HAD))
-        (template.folder / ".lock").unlink(missing_ok=True)
+    template = make_venv(options.folder / "template", pip=False)
+    template.install(*(wheels[name] for name in HAD))
+    (template.folder / ".lock").unlink(missing_ok=True)
     secrets = random.Random(options.seed)  # noqa: S311 - which round is which
-    engines = options.engines.split(",")
     bad = kills = number = 0
     with LocalIndex(options.folder / "wheels") as index:
-        for number, (kind, engine) in enumerate(_rounds(engines), 1):
+        for number, kind in enumerate(
+            itertools.chain((NONE, TWO, OPEN), itertools.cycle(KILLS)), 1
+        ):
             case = Case(
                 folder=str(options.folder / "round"),
                 wheels=str(options.folder / "wheels"),
-                engine=engine,
                 url=index.url,
                 kill_at=secrets.randint(1, 60) if kind == "at a step" else 0,
             )
             told = one_round(options.folder, case, kind, secrets)
             bad += bool(told["problems"])
             kills += bool(told["killed"])
-            print(json.dumps({"round": number, "kind": kind, "engine": engine, **told}), flush=True)
+            print(json.dumps({"round": number, "kind": kind, **told}), flush=True)
             if kills >= options.count:
                 break
     print(json.dumps({"rounds": number, "kills": kills, "bad": bad}), flush=True)
     return 1 if bad else 0
 
 
-def _rounds(engines: list[str]) -> Iterator[tuple[str, str]]:
-    for engine in dict.fromkeys(engines):
-        yield from ((kind, engine) for kind in (NONE, TWO, OPEN))
-    yield from ((kind, engine) for engine in itertools.cycle(engines) for kind in KILLS)
-
-
 def one_round(folder: Path, case: Case, kind: str, secrets: random.Random) -> dict[str, object]:
     """Begin, kill, recover, undo; return what was seen."""
     venv = case.venv
     _remove(venv.folder)
-    shutil.copytree(folder / case.engine, venv.folder)
+    shutil.copytree(folder / "template", venv.folder)
     venv.site.joinpath("onnxruntime", "__init__.py").chmod(stat.S_IREAD)  # Windows keeps such files
     before = without_notes(venv.folder)
     problems: list[str] = []
@@ -186,13 +178,13 @@ def _kill(
         with contextlib.suppress(OSError, ValueError):
             family = _family(int(lock.read_text(encoding="ascii")))
             chosen = secrets.choice(sorted(family)) if family else 0
-            if kind == "engine and tool":
+            if kind == "uv and tool":
                 process.kill()
                 killed.append("tool")
             os.kill(chosen, signal.SIGTERM)
             killed.append(family[chosen])
-    if kind == "engine":
-        process.wait(2 * LONGEST)  # it puts back what the engine did
+    if kind == "uv":
+        process.wait(2 * LONGEST)  # it puts back what uv did
     return killed
 
 
@@ -257,7 +249,7 @@ class _Entry(ctypes.Structure):
 
 
 def _processes() -> dict[int, tuple[int, str]]:
-    """Return the parent and the program of every process that runs a Python or an engine."""
+    """Return the parent and the program of every process that runs a Python or uv."""
     kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
     kernel.CreateToolhelp32Snapshot.restype = ctypes.c_void_p
     snapshot = ctypes.c_void_p(kernel.CreateToolhelp32Snapshot(2, 0))
@@ -266,7 +258,7 @@ def _processes() -> dict[int, tuple[int, str]]:
     more = kernel.Process32First(snapshot, ctypes.byref(entry))
     while more:
         name = entry.file.decode(errors="replace").lower()
-        if name.startswith(("python", "pip", "uv")):
+        if name.startswith(("python", "uv")):
             found[entry.pid] = entry.parent, name
         more = kernel.Process32Next(snapshot, ctypes.byref(entry))
     kernel.CloseHandle(snapshot)

@@ -88,7 +88,7 @@ class Place(NamedTuple):
     def fix(self, *words: str, **environ: str) -> subprocess.CompletedProcess[bytes]:
         """Run the program on it."""
         there = ("--json", "--python", self.folder, *MACHINE[:4])
-        return self.proof.fix("uv", *words, *there, **environ)
+        return self.proof.fix(*words, *there, **environ)
 
     def asked(self) -> tuple[bool, str]:
         """Ask for a CUDA session; return whether the set is there, and what the loader said."""

@@ -48,6 +48,8 @@ class Behaviour:
     """File → what its link says besides: `data-yanked=""`."""
     login: str | None = None
     """What to demand, as `name:password`."""
+    listed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Project → names and SHA-256 of files that its page has, too, and nobody can get."""
     requests: list[str] = field(default_factory=list)
     """`GET /path bytes=0-`, in the order they came."""
 
@@ -151,6 +153,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif name.endswith(".whl"):
             self._send_file(self.index.folder / name, fault)
+        elif name.endswith(".whl.metadata"):
+            path = self.index.folder / name.removesuffix(".metadata")
+            self._send(200, metadata_of(path), "text/plain")
         else:
             self._send_page(canonicalize_name(name))
 
@@ -181,16 +186,18 @@ class _Handler(BaseHTTPRequestHandler):
             for path in sorted(self.index.folder.glob("*.whl"))
             if parse_wheel_filename(path.name)[0] == name
         ]
-        if not files:
+        listed = behaviour.listed.get(name, [])
+        if not files and not listed:
             self._send(404, b"not here", "text/html")
             return
         rows = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+        rows += listed
         if behaviour.json:
-            listed = [
+            documents = [
                 {"filename": file, "url": f"/files/{file}", "hashes": {"sha256": digest}}
                 for file, digest in rows
             ]
-            document = {"meta": {"api-version": "1.0"}, "name": name, "files": listed}
+            document = {"meta": {"api-version": "1.0"}, "name": name, "files": documents}
             kind = "application/vnd.pypi.simple.v1+json"
             self._send(200, json.dumps(document).encode(), kind)
             return
@@ -248,6 +255,13 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(0.05)
             return
         self.wfile.write(body)
+
+
+def metadata_of(path: Path) -> bytes:
+    """Return the METADATA of the wheel at `path`, which a page may offer beside it (PEP 658)."""
+    with zipfile.ZipFile(path) as wheel:
+        [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        return wheel.read(name)
 
 
 def make_wheel(

@@ -26,9 +26,8 @@ from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.files import file_digest
-from ortgpu_fix.utils.process import install_environment
 from support.pythons import find_python
-from support.standin_wheels import find_uv
+from support.standin_wheels import clean_environment, find_uv
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = ROOT / "tests" / "stubs_verify" / "libcuda.c"
@@ -54,7 +53,7 @@ class Prover:
         self.keep = keep
         self.matrix: Matrix = data_files.load_matrix()
         self.modules = data_files.companion_modules()
-        self.environ = install_environment(os.environ)
+        self.environ = clean_environment()
         self.rows: list[dict[str, Any]] = []
         self.stub = work / "stub"
         self.stub.mkdir(parents=True, exist_ok=True)

@@ -13,15 +13,13 @@ from typing import Any
 from ortgpu_fix.apply import apply_plan, history, journaled_change, rollback, staging
 from ortgpu_fix.apply.apply_plan import Applied, apply
 from ortgpu_fix.apply.before_change import Allowed
-from ortgpu_fix.engine import guard
-from ortgpu_fix.engine.choose import Engine
-from ortgpu_fix.engine.pip import Pip
-from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
+from ortgpu_fix.uv import guard
+from ortgpu_fix.uv.program import Uv
 from support.standin_wheels import WINDOWS, Venv, as_plan, clean_environment, find_uv
 
 HAD = ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42", "nvidia-curand-cu12 12.9.2.10")
@@ -32,7 +30,7 @@ GOES = ("onnxruntime", "nvidia-cudnn-cu13")
 def kill_group() -> None:
     """End this process and those that it started, as nobody can refuse."""
     if WINDOWS:
-        os.kill(os.getpid(), signal.SIGTERM)  # TerminateProcess; the engine is in a job of ours
+        os.kill(os.getpid(), signal.SIGTERM)  # TerminateProcess; uv is in a job of ours
     else:
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
@@ -87,7 +85,6 @@ class Case:
     folder: str
     """Where the environments are made."""
     wheels: str
-    engine: str
     url: str = ""
     """Of the index with the stand-ins; empty where the wheels are the real ones."""
     kill_at: int = 0
@@ -95,27 +92,24 @@ class Case:
     @property
     def venv(self) -> Venv:
         """The environment."""
-        return Venv(folder=Path(self.folder, self.engine))
+        return Venv(folder=Path(self.folder, "venv"))
 
 
-def engine_of(case: Case) -> Engine:
-    """Return uv, or the pip of the environment."""
+def uv_of(case: Case) -> Uv:
+    """Return the uv that installs, with a cache of its own."""
     environ = clean_environment() | {"UV_CACHE_DIR": str(Path(case.folder, "cache-of-uv"))}
-    if case.engine == "uv":
-        return Uv(program=find_uv(), version="0", environ=environ, runner=run)
-    command = (str(case.venv.python), "-I", "-B", "-m", "pip")
-    return Pip(command=command, version="0", environ=environ, runner=run)
+    return Uv(program=find_uv(), version="0", environ=environ, runner=run)
 
 
 def say_when_it_begins(say: Callable[[str], None]) -> None:
-    """Let this process `say` "now" when the engine is about to install beside an environment."""
-    fetch_wheels = vars(staging)["_fetch"]
+    """Let this process `say` "now" when uv is about to install beside an environment."""
+    install = vars(staging)["_install"]
 
     def beginning(*arguments: Any) -> Any:  # noqa: ANN401
         say("now")
-        return fetch_wheels(*arguments)
+        return install(*arguments)
 
-    vars(staging)["_fetch"] = beginning
+    vars(staging)["_install"] = beginning
 
 
 def apply_standins(
@@ -128,7 +122,7 @@ def apply_standins(
         as_plan([Path(case.wheels, file_of(name)) for name in COMES], GOES),
         target or case.venv.target(),
         index=Index(IndexConfig(index_url=case.url, origin="flag")),
-        engine=engine_of(case),
+        uv=uv_of(case),
         verify=verify,
         progress=silent,
         allowed=Allowed(conflicts=True),

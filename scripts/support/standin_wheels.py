@@ -165,7 +165,7 @@ def clean_environment() -> dict[str, str]:
     clean = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("PIP_", "UV_", "VIRTUAL_ENV"))
+        if not name.startswith(("PIP_", "PYTHON", "UV_", "VIRTUAL_ENV"))
     }
     return clean | {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
 

@@ -13,7 +13,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from support.local_index import LocalIndex, make_wheel
+from support.local_index import LocalIndex, make_wheel, metadata_of
 
 LINUX = "cp{0}-cp{0}-manylinux_2_28_{1}"
 CUDNN, CUBLAS, CURAND = "9.10.2.21", "12.8.4.1", "10.3.9.90"
@@ -100,7 +100,7 @@ class TorchIndex(LocalIndex):
         lines = ["<!DOCTYPE html>", "<html>", "  <body>", f"    <h1>Links for {name}</h1>"]
         for file, digest in rows:
             fragment = f"#sha256={digest}" if self.behaviour.hashes else ""
-            metadata = hashlib.sha256(file.encode()).hexdigest()
+            metadata = hashlib.sha256(metadata_of(self.folder / file)).hexdigest()
             extra = f' data-dist-info-metadata="sha256={metadata}"'
             extra += self.behaviour.attributes.get(file, "")
             href = f"{self.host}/whl/{self.variant}/{file.replace('+', '%2B')}{fragment}"

@@ -1,6 +1,6 @@
 """What an apply looks at before it changes anything, and what it records of the change.
 
-What comes is laid ready by hand here: no engine takes part.
+What comes is laid ready by hand here: uv takes no part.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class Stand:
         self.requires: tuple[str, ...] = ()
         self.said: list[str] = []
         self.error: Error | None = None
-        self.in_place: frozenset[str] = frozenset()
         self.target_more: dict[str, Any] = {}
         monkeypatch.setattr(apply_plan, "stage_wheels", self.stage)
 
@@ -78,13 +77,12 @@ class Stand:
             folders=(),
             infos=(folder,),
             requires=(self.requires,),
-            in_place=self.in_place,
         )
         return StagedWheels((NEW,), tree)
 
     def apply(self, *, allowed: Allowed | None = None, works: bool = True) -> Applied:
         target = target_at(self.site, installed=self.installed)._replace(**self.target_more)
-        engine: Any = type("Engine", (), {"name": "uv 9"})()
+        uv: Any = type("Uv", (), {"name": "uv 9"})()
         plan = Plan(
             verdict="fixable",
             matrix_date="",
@@ -96,7 +94,7 @@ class Stand:
             plan,
             target,
             index=Index(IndexConfig(offline=True)),
-            engine=engine,
+            uv=uv,
             verify=lambda: (works, "no GPU"),
             progress=self.hear,
             allowed=allowed,
@@ -124,24 +122,10 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
     return Stand(tmp_path / "venv", monkeypatch)
 
 
-def test_what_is_in_place_is_neither_set_aside_nor_written(stand: Stand) -> None:
-    kept = stand.put("old/a.py", "old")
-    before = Path(kept).stat()
-    stand.in_place = frozenset({kept})
-
-    stand.apply()
-
-    after = Path(kept).stat()
-    assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
-    assert stand.there() == {"old", *AFTER}
-
-
 def test_what_was_done_is_told_and_recorded(stand: Stand) -> None:
     done = stand.apply()
 
-    assert done == Applied(
-        removed=("old",), installed=(("new", "2"),), engine="uv 9", conflicts=(), untidy=0
-    )
+    assert done == Applied(removed=("old",), installed=(("new", "2"),), conflicts=(), untidy=0)
     assert stand.there() == AFTER
     assert stand.said == ["sync", "set-aside 3", "verify"]
     [change] = recorded_changes(stand.site)
@@ -214,20 +198,12 @@ def test_an_unfinished_change_comes_first(stand: Stand) -> None:
     assert stand.there() == BEFORE
 
 
-@pytest.mark.parametrize(
-    ("code", "kept"),
-    [
-        *(("download-too-slow", True), ("download-truncated", True), ("index-refused", True)),
-        *(("index-unreachable", True), ("no-space", False), ("requirements-impossible", False)),
-    ],
-)
-def test_downloads_are_kept_where_the_network_may_be_back_soon(
-    stand: Stand, code: str, *, kept: bool
-) -> None:
-    stand.error = Error(code)
+def test_nothing_is_left_of_what_could_not_be_staged(stand: Stand) -> None:
+    """uv's own cache keeps what has come, for the next run."""
+    stand.error = Error("index-unreachable")
 
-    assert stand.refusal()[0] == code
-    assert stand.site.stage.exists() is kept
+    assert stand.refusal()[0] == "index-unreachable"
+    assert not stand.site.stage.exists()
     assert stand.there() == BEFORE
 
 

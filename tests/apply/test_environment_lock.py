@@ -73,9 +73,9 @@ def test_a_lock_whose_holder_is_not_known_is_waited_for(
 def test_nothing_is_left_of_a_run_that_changed_nothing(site: Site) -> None:
     with hold_environment_lock(site):
         (site.state / "engine.lock").touch()
-        (site.state / "stage" / "wheels").mkdir(parents=True)
-        (site.state / "stage" / "resolve" / "installed").mkdir(parents=True)
-        (site.state / "stage" / "engine" / "work").mkdir(parents=True)
+        (site.state / "stage" / "uv" / "compile" / "installed").mkdir(parents=True)
+        (site.state / "stage" / "tree").mkdir()
+        (site.state / "stage" / "tree" / "half.py").touch()
 
     assert not site.state.exists()
 
@@ -96,21 +96,6 @@ def test_an_engine_that_just_ends_leaves_nothing_behind(site: Site) -> None:
         writing.start()
     writing.join()
 
-    assert not site.state.exists()
-
-
-def test_downloads_that_were_begun_stay_and_what_was_resolved_goes(site: Site) -> None:
-    begun = site.stage / "wheels" / "one.whl.part"
-    with hold_environment_lock(site):
-        begun.parent.mkdir(parents=True)
-        begun.write_bytes(b"half")
-        (site.stage / "resolve").mkdir()
-        (site.stage / "resolve" / "report.json").touch()
-
-    assert begun.read_bytes() == b"half"
-    assert not (site.stage / "resolve").exists()
-    with hold_environment_lock(site):
-        begun.unlink()
     assert not site.state.exists()
 
 

@@ -71,7 +71,6 @@ class Tree:
         coming: tuple[str, ...] = (),
         incoming: Mapping[str, str] | None = None,
         whole: tuple[str, ...] = (),
-        in_place: tuple[str, ...] = (),
     ) -> set[str]:
         """Return what is set aside, relative to the packages."""
         places = {path: str(self.purelib / path) for path in incoming or {}}
@@ -83,7 +82,6 @@ class Tree:
             frozenset(names),
             coming=frozenset(coming),
             incoming=arriving,
-            in_place=frozenset(str(self.purelib / path) for path in in_place),
             whole=[str(self.purelib / path) for path in whole],
         )
         assert list(found) == sorted(found)
@@ -119,18 +117,6 @@ def test_an_empty_line_of_a_record_names_nothing(tree: Tree) -> None:
     record.write_text(f'\n"",,\n{record.read_text()}\n')
 
     assert tree.removed("a") == {"a/x.py", "a-1.dist-info/METADATA", "a-1.dist-info/RECORD"}
-
-
-def test_what_is_in_place_stays(tree: Tree) -> None:
-    """Whether it is listed, or lies in the folder that is emptied."""
-    tree.have("onnxruntime-gpu", "onnxruntime/a.so", "onnxruntime/b.so")
-    tree.put("onnxruntime/c.so")
-    kept = ("onnxruntime/a.so", "onnxruntime/c.so")
-
-    removed = tree.removed("onnxruntime-gpu", in_place=kept)
-
-    assert not removed.intersection(kept)
-    assert "onnxruntime/b.so" in removed
 
 
 def test_what_another_distribution_owns_too_stays(tree: Tree) -> None:

@@ -12,26 +12,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stand import CUDA, GOOD, REQUIRES, Stand
 
-from ortgpu_fix.apply import staged_tree
 from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.companions.build import stand_in_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.utils.files import file_digest
-from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts, links and /proc of Linux")
 LIBRARY = "nvidia/cudnn/lib/libcudnn.so.9"
-MODULE = "onnxruntime/__init__.py"
 
 
 def inodes(folder: Path) -> dict[str, tuple[int, str]]:
@@ -45,176 +41,47 @@ def inodes(folder: Path) -> dict[str, tuple[int, str]]:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_files_that_are_hard_links_into_uv_s_cache(
-    quick: Stand, tmp_path: Path, *, again: bool
+    stand: Stand, tmp_path: Path, *, again: bool
 ) -> None:
     """Neither apply nor undo writes into one, and after undo they are links into it again."""
     cache = tmp_path / "cache"
     for name in ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42"):
         command = [find_uv(), "pip", "install", "-q", "--offline", "--no-deps", "--no-config"]
         command += ["--cache-dir", str(cache), "--link-mode", "hardlink"]
-        command += ["--python", str(quick.venv.python), str(quick.wheels[name])]
+        command += ["--python", str(stand.venv.python), str(stand.wheels[name])]
         subprocess.run(command, check=True, env=clean_environment())
-    library = quick.venv.site / LIBRARY
+    library = stand.venv.site / LIBRARY
     assert library.stat().st_nlink == 2
-    quick.before, before = state_of(quick.venv.folder), inodes(cache)
-    own = inodes(quick.venv.folder)
+    stand.before, before = state_of(stand.venv.folder), inodes(cache)
+    own = inodes(stand.venv.folder)
 
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13")))
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13")))
     assert inodes(cache) == before
     assert library.stat().st_nlink == 2  # as uv installs it, from the cache of this user
     if again:
         library.unlink()
         library.write_bytes(b"another program changes it")
-    quick.undo(allow_changed=again)
+    stand.undo(allow_changed=again)
 
-    assert quick.unchanged()
-    assert inodes(quick.venv.folder) == own
+    assert stand.unchanged()
+    assert inodes(stand.venv.folder) == own
     assert inodes(cache) == before
 
 
-def test_what_somebody_changed_in_uv_s_cache_is_not_installed(
-    stand_of: Callable[[str], Stand],
-) -> None:
-    """Who writes into a file of one environment writes into the cache that it is a link to."""
-    one = stand_of("uv")
-    one.apply(one.plan(*CUDA))
-    right = {path: path.read_bytes() for path in (one.venv.site / LIBRARY, one.venv.site / MODULE)}
-    for path in right:
-        assert path.stat().st_nlink > 1
-        path.write_bytes(b"#" + right[path][1:])
-    one.undo(allow_changed=True)
-    said: list[tuple[str, object]] = []
-
-    one.apply(one.plan(*CUDA), progress=lambda code, **values: said.append((code, values)))
-
-    assert {path: path.read_bytes() for path in right} == right
-    names = [values for code, values in said if code == "cache-spoiled"]
-    assert names == [{"names": "onnxruntime-gpu, nvidia-cudnn-cu12"}]
-
-
-@pytest.mark.parametrize(
-    ("tool", "own"), [("Poetry 2.5.1", True), ("pdm", True), ("uv", False), (None, False)]
-)
-def test_who_writes_the_cpu_build_into_the_files_changes_nothing_in_uv_s_cache(
-    stand_of: Callable[[str], Stand], tool: str | None, *, own: bool
-) -> None:
-    """Poetry and PDM do; the set comes back all the same, without the network."""
-    one = stand_of("uv")
-    one.have("bystander 1.0")
-    installer = one.venv.site / "bystander-1.0.dist-info" / "INSTALLER"
-    installer.write_text(f"{tool}\n") if tool else installer.unlink()
-    one.apply(one.plan(*CUDA))
-    module = one.venv.site / MODULE
-    right = module.read_bytes()
-    assert (module.stat().st_nlink == 1) is own
-    if not own:
-        return
-    module.write_bytes(b"# another build")
-    said: list[str] = []
-
-    def note(code: str, /, **_: object) -> None:
-        said.append(code)
-
-    offline = IndexConfig(index_url=one.server.url, origin="flag", offline=True)
-    one.apply(one.plan(*CUDA), progress=note, index=Index(offline))
-
-    assert module.read_bytes() == right
-    assert "cache-spoiled" not in said
-
-
-def test_the_file_of_all_wheels_of_nvidia_is_one_that_a_wheel_brings(
-    stand_of: Callable[[str], Stand],
-) -> None:
-    """It is run with each of them, and was not looked at: which wheel writes it last is chance."""
-    one = stand_of("uv")
-    one.apply(one.plan(*CUDA[:2]))
-    shared = one.venv.site / "nvidia" / "__init__.py"
-    right = shared.read_bytes()
-    assert shared.stat().st_nlink > 1
-    shared.write_bytes(b"print('evil')\n")
-    one.undo(allow_changed=True)
-    said: list[str] = []
-
-    def note(code: str, /, **_: object) -> None:
-        said.append(code)
-
-    one.apply(one.plan(*CUDA[:2]), progress=note)
-    assert shared.read_bytes() == right
-    assert said.count("cache-spoiled") == 1
-    one.undo()
-    said.clear()
-    one.apply(one.plan(*CUDA[:2]), progress=note)
-    assert shared.read_bytes() == right
-
-
-def test_an_environment_without_site_packages_gets_the_folder(quick: Stand) -> None:
+def test_an_environment_without_site_packages_gets_the_folder(stand: Stand) -> None:
     """An embeddable Python comes so."""
-    target, site = quick.venv.target(), quick.venv.site
+    target, site = stand.venv.target(), stand.venv.site
     shutil.rmtree(site)
 
-    quick.apply(quick.plan(*CUDA), target=target._replace(installed=()))
+    stand.apply(stand.plan(*CUDA), target=target._replace(installed=()))
     assert (site / LIBRARY).is_file()
-    quick.undo()
+    stand.undo()
 
     assert list(site.iterdir()) == []
 
 
-@pytest.fixture
-def large(quick: Stand, tmp_path: Path) -> Iterator[Callable[[Path], Path]]:
-    """Install a wheel with a large library into an environment; return the library."""
-    files: dict[str, str | bytes] = {LIBRARY: b"x" * (2 << 20)}
-    wheel = make_wheel(tmp_path / "large", "nvidia-cudnn-cu12", "9.1.0", files=files)
-    with LocalIndex(wheel.parent) as server:
-
-        def install(venv: Path) -> Path:
-            quick.venv = Venv(folder=venv)
-            sources = IndexConfig(index_url=server.url, origin="flag", kept=tmp_path / "kept")
-            quick.apply(quick.plan(wheel), index=Index(sources))
-            return quick.venv.site / LIBRARY
-
-        yield install
-
-
-@pytest.mark.parametrize("size", [2 << 20, 2 << 10])
-@pytest.mark.parametrize("restored", [False, True])
-def test_an_older_library_copied_over_one_is_not_installed_into_the_next_environment(
-    quick: Stand, tmp_path: Path, large: Callable[[Path], Path], size: int, *, restored: bool
-) -> None:
-    """`cp -p` keeps the time of what it copies, `touch -r` brings back that of before."""
-    shutil.copytree(quick.venv.folder, tmp_path / "next", symlinks=True)
-    library = large(quick.venv.folder)
-    right, before = library.read_bytes(), library.stat()
-    (tmp_path / "older").write_bytes(b"#" * size)
-    shutil.copyfile(tmp_path / "older", library)
-    moment = before.st_mtime_ns if restored else 0
-    os.utime(library, ns=(moment, moment))
-    assert before.st_nlink > 1
-
-    assert large(tmp_path / "next").read_bytes() == right
-
-
-def test_what_nobody_changed_is_not_read_again_for_the_next_environment(
-    quick: Stand, tmp_path: Path, large: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-
-    def digest(path: Path) -> str:
-        read.append(path.name)
-        return file_digest(path)
-
-    monkeypatch.setattr(staged_tree, "file_digest", digest)
-    shutil.copytree(quick.venv.folder, tmp_path / "next", symlinks=True)
-    large(quick.venv.folder)
-    first = read.copy()
-    read.clear()
-
-    large(tmp_path / "next")
-
-    assert set(first) - set(read) == {Path(LIBRARY).name}
-
-
 def test_an_environment_on_another_filesystem_than_everything_else(
-    stand: Stand, mounted: Callable[..., Path]
+    stand: Stand, mounted: Callable[..., Path], tmp_path: Path
 ) -> None:
     """The cache, the folder of wheels and the temporary folder are elsewhere."""
     disk = mounted("-t", "tmpfs", "-o", "size=256m", "tmpfs")
@@ -226,7 +93,9 @@ def test_an_environment_on_another_filesystem_than_everything_else(
 
     sources = IndexConfig(offline=True, find_links=links)
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES)
-    stand.apply(plan, index=Index(sources))
+    uv = stand.uv()
+    environ = {**uv.environ, "UV_CACHE_DIR": str(tmp_path / "cache")}
+    stand.apply(plan, index=Index(sources), uv=replace(uv, environ=environ))
 
     assert stand.names().keys() >= {"onnxruntime-gpu", "nvidia-cudnn-cu12", "protobuf"}
     assert all(path.stat().st_nlink == 1 for path in stand.venv.site.glob("onnxruntime/*.py"))
@@ -235,28 +104,28 @@ def test_an_environment_on_another_filesystem_than_everything_else(
 
 
 def test_scripts_on_another_filesystem_than_site_packages(
-    quick: Stand, mounted: Callable[..., Path]
+    stand: Stand, mounted: Callable[..., Path]
 ) -> None:
     """A rename cannot do it there: files are copied with mode and times, and go back so."""
-    quick.have("onnxruntime 1.22.1")
+    stand.have("onnxruntime 1.22.1")
     disk = mounted("-t", "tmpfs", "-o", "size=16m", "tmpfs")
-    scripts = quick.venv.folder / "bin"
+    scripts = stand.venv.folder / "bin"
     shutil.copytree(scripts, disk / "bin", symlinks=True)
     shutil.rmtree(scripts)
     scripts.symlink_to(disk / "bin")
-    quick.before, inner = state_of(quick.venv.folder), state_of(disk / "bin")
+    stand.before, inner = state_of(stand.venv.folder), state_of(disk / "bin")
 
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
     assert (disk / "bin" / "onnxruntime_test").exists()
-    quick.undo()
+    stand.undo()
 
-    assert quick.unchanged()
+    assert stand.unchanged()
     assert state_of(disk / "bin") == inner
 
 
-def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(quick: Stand) -> None:
-    quick.have("nvidia-cudnn-cu13 9.28.0.42")
-    library = quick.venv.site / LIBRARY
+def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(stand: Stand) -> None:
+    stand.have("nvidia-cudnn-cu13 9.28.0.42")
+    library = stand.venv.site / LIBRARY
     content = library.read_bytes()
     code = (
         "import mmap, sys; f = open(sys.argv[1], 'rb');"
@@ -277,8 +146,8 @@ def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(quick: Stand)
     ) as user:
         assert user.stdout is not None
         user.stdout.readline()
-        quick.apply(
-            quick.plan("nvidia-cudnn-cu12 9.28.0.42", uninstall=("nvidia-cudnn-cu13",)),
+        stand.apply(
+            stand.plan("nvidia-cudnn-cu12 9.28.0.42", uninstall=("nvidia-cudnn-cu13",)),
             progress=progress,
         )
         assert library.read_bytes() != content
@@ -289,17 +158,17 @@ def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(quick: Stand)
     assert kept.encode() == content
 
 
-def test_a_library_that_is_mapped_is_put_back_by_undo(quick: Stand) -> None:
+def test_a_library_that_is_mapped_is_put_back_by_undo(stand: Stand) -> None:
     """Undo while the new library is in use: what has it keeps it, and the old one is back."""
-    quick.have("nvidia-cudnn-cu13 9.28.0.42")
-    library = quick.venv.site / LIBRARY
-    quick.apply(quick.plan("nvidia-cudnn-cu12 9.28.0.42", uninstall=("nvidia-cudnn-cu13",)))
+    stand.have("nvidia-cudnn-cu13 9.28.0.42")
+    library = stand.venv.site / LIBRARY
+    stand.apply(stand.plan("nvidia-cudnn-cu12 9.28.0.42", uninstall=("nvidia-cudnn-cu13",)))
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
         new = seen[:]
-        quick.undo()
+        stand.undo()
 
         assert seen[:] == new
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
 @pytest.mark.parametrize("when", [0, 4_102_444_800], ids=["1970", "2100"])
@@ -334,8 +203,6 @@ def test_nothing_new_for_pip_check_and_uv_pip_check(stand: Stand) -> None:
 
     def complaints() -> set[str]:
         checks = [[find_uv(), "pip", "check", "--python", str(stand.venv.python)]]
-        if stand.kind == "pip":
-            checks.append([str(stand.venv.python), "-m", "pip", "check"])
         said = [
             subprocess.run(check, check=False, capture_output=True, text=True, env=environ)
             for environ in [clean_environment()]
@@ -354,23 +221,23 @@ def test_nothing_new_for_pip_check_and_uv_pip_check(stand: Stand) -> None:
     assert digests() == kept
 
 
-def test_a_limit_of_the_size_of_files(quick: Stand) -> None:
+def test_a_limit_of_the_size_of_files(stand: Stand) -> None:
     """`ulimit -f`, in a child; a quota that is used up is met in scripts/prove/faults.py."""
-    quick.have("onnxruntime 1.22.1")
-    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+    stand.have("onnxruntime 1.22.1")
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
     child = os.fork()
     if child == 0:
         status = 1
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-            quick.apply(plan)
+            stand.apply(plan)
         except Error as error:
             status = 0 if error.code == "disk-full" else 2
         finally:
             os._exit(status)
 
     assert os.waitpid(child, 0)[1] == 0
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
 @pytest.mark.parametrize("file", ["uv.toml", "pyproject.toml"])
@@ -398,9 +265,8 @@ def test_the_configuration_of_the_current_folder_names_no_index(
     ],
 )
 def test_odd_characters_in_the_path_of_the_environment(
-    stand_of: Callable[..., Stand], tmp_path: Path, name: str
+    stand: Stand, tmp_path: Path, name: str
 ) -> None:
-    stand = stand_of("uv")
     venv = Venv(folder=tmp_path / name / "venv")
     venv.folder.parent.mkdir()
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv.folder], check=True)
@@ -441,12 +307,12 @@ def test_the_folder_of_nvidia_is_a_mount_of_its_own(
 def test_a_daemon_that_the_environment_starts_does_not_block_the_roll_back(
     stand: Stand, tmp_path: Path
 ) -> None:
-    """A `.pth` starts it with each Python, so also with what the engine starts."""
+    """A `.pth` starts it with each Python, so also with what uv starts."""
     stand.have("onnxruntime 1.22.1")
     pids = tmp_path / "pids"
     (stand.venv.site / "daemon.py").write_text(
         "import os, time\n"
-        "if os.environ.get('DAEMON') and not os.fork():\n"
+        "if os.environ.get('LANG') == 'daemon' and not os.fork():\n"
         "    os.setsid()\n"
         "    for number in range(3):\n"
         "        os.dup2(os.open(os.devnull, os.O_RDWR), number)\n"
@@ -458,11 +324,11 @@ def test_a_daemon_that_the_environment_starts_does_not_block_the_roll_back(
     (stand.venv.site / "daemon.pth").write_text("import daemon\n")
     stand.before = state_of(stand.venv.folder)
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
-    target, engine = stand.venv.target(), stand.engine()
-    engine = replace(engine, environ={**engine.environ, "DAEMON": "1"})
+    target, uv = stand.venv.target(), stand.uv()
+    uv = replace(uv, environ={**uv.environ, "LANG": "daemon"})
     began = time.monotonic()
     try:
-        stand.fails(plan, target=target, engine=engine, verify=lambda: (False, "no"))
+        stand.fails(plan, target=target, uv=uv, verify=lambda: (False, "no"))
         assert time.monotonic() - began < 60
         assert pids.read_text()
     finally:

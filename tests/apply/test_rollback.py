@@ -23,9 +23,9 @@ from ortgpu_fix.apply.journal import Begin, Mark
 from ortgpu_fix.apply.journaled_change import Incoming, JournaledChange, append, move
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, remove_tree
-from ortgpu_fix.engine import guard
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import STATE_FOLDER
+from ortgpu_fix.uv import guard
 from support.standin_wheels import state_of
 
 BEGIN = Begin(plan="new 1", removed=("old",), installed=(("new", "1"),), present=())
@@ -351,7 +351,7 @@ def test_a_damaged_journal(world: World) -> None:
 def test_forgetting(world: World) -> None:
     assert discard_undo_data(world.site) == 0
     change = world.change()
-    (world.site.stage / "wheels").mkdir(parents=True)
+    (world.site.stage / "tree").mkdir(parents=True)
     with pytest.raises(Error, match="unfinished-change"):
         discard_undo_data(world.site)
 

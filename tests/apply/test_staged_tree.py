@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.apply.hashed_files import identity
 from ortgpu_fix.apply.staged_tree import (
     StagedTree,
     own_shared_files,
     read_staged_tree,
-    spoiled_wheels,
     writes_in_place,
 )
 from ortgpu_fix.apply.state_folder import Site
@@ -270,24 +268,6 @@ def test_two_wheels_with_one_path_and_no_hash_for_it(tree: Tree) -> None:
     assert tree.refusal().code == "wheel-overwrites"
 
 
-@pytest.mark.parametrize("path", ["a.so", "b.so"])
-@pytest.mark.parametrize("text", ["y", "longer"])
-def test_a_file_that_is_not_what_its_hash_says_whatever_its_times_say(
-    tree: Tree, path: str, text: str
-) -> None:
-    tree.add("a", "a.so", "nvidia/__init__.py", "b.so")
-    tree.add("b", "c.so", "nvidia/__init__.py", text="another")
-    changed = tree.folder / VENV / path
-    before = changed.stat()
-    (tree.folder / "cache").hardlink_to(changed)
-    changed.write_text(text)
-    os.utime(changed, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {}, provider_stays=False)
-
-    assert [wheel.name for wheel in found] == ["a"]
-
-
 @pytest.mark.parametrize(
     ("tools", "expected"),
     [
@@ -328,57 +308,6 @@ def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> N
     assert files[0].stat().st_mode == links[0].stat().st_mode
     assert files[0].stat().st_mtime_ns == links[0].stat().st_mtime_ns
     assert tree.read().hashes[str(tree.environment / VENV / paths[0])] == SHA_OF_X
-
-
-@pytest.mark.parametrize(
-    ("known", "spoiled"), [(SHA_OF_X, []), ("0" * 64, ["a"]), ("elsewhere", ["a"])]
-)
-def test_what_is_known_to_be_unchanged_is_not_read(
-    tree: Tree, known: str, spoiled: list[str]
-) -> None:
-    tree.add("a", "a.so", "b.so")
-    path = tree.folder / VENV / "a.so"
-    path.write_text("y")  # so it is seen whether it is read
-    here = identity((path if known != "elsewhere" else tree.folder).stat())
-
-    found = spoiled_wheels(
-        tree.folder, tree.site(), tree.wheels, {here: known}, provider_stays=False
-    )
-
-    assert [wheel.name for wheel in found] == spoiled
-
-
-@pytest.mark.parametrize(
-    ("name", "there", "stays", "spoiled"),
-    [
-        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "x", True, []),
-        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "x", False, ["a"]),
-        ("onnxruntime/capi/libonnxruntime_providers_cuda.so", "y", True, ["a"]),
-        ("onnxruntime/capi/libonnxruntime.so", "x", True, ["a"]),
-    ],
-)
-def test_what_a_cache_has_of_a_provider_that_stays_does_not_matter(
-    tree: Tree, name: str, there: str, spoiled: list[str], *, stays: bool
-) -> None:
-    tree.add("a", name)
-    (tree.folder / VENV / name).write_text("y")
-    goal = tree.environment / VENV / name
-    goal.parent.mkdir(parents=True)
-    goal.write_text(there)
-
-    found = spoiled_wheels(tree.folder, tree.site(), tree.wheels, {}, provider_stays=stays)
-
-    assert [wheel.name for wheel in found] == spoiled
-
-
-def test_a_provider_that_is_known_to_be_unchanged_is_looked_for_nowhere(tree: Tree) -> None:
-    name = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
-    tree.add("a", name)
-    path = tree.folder / VENV / name
-    path.write_text("y")
-    known = {identity(path.stat()): SHA_OF_X}
-
-    assert not spoiled_wheels(tree.folder, tree.site(), tree.wheels, known, provider_stays=True)
 
 
 def test_a_hash_with_padding_is_one_as_well(tree: Tree) -> None:

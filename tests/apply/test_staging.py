@@ -1,201 +1,198 @@
-"""Which wheels an engine is asked to bring, and what is written to the disk meanwhile."""
+"""What comes of uv's cache, of the network, of a folder; and what is written meanwhile."""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import shutil
 import sys
 import threading
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
+from packaging import tags
+from stand import CUDA, GOOD, REQUIRES, Stand
 
 from ortgpu_fix.apply import staging
-from ortgpu_fix.apply.staged_tree import StagedTree
-from ortgpu_fix.apply.staging import StagedWheels, written_early
-from ortgpu_fix.apply.state_folder import Site
-from ortgpu_fix.engine.choose import Engine
-from ortgpu_fix.engine.common import Prefix, StagedFile
-from ortgpu_fix.errors import Error
-from ortgpu_fix.facts.target import Installed
-from ortgpu_fix.index.client import Index
+from ortgpu_fix.apply.staging import written_early
+from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.plan.wheels import Wheel
-from ortgpu_fix.utils.progress import silent
 from support.local_index import make_wheel
 
-EMPTY = StagedTree({}, {}, (), (), ())
-MIRROR = "https://t.example/whl/cu128"
+
+def offline(stand: Stand, folder: Path | None = None) -> Index:
+    sources = IndexConfig(index_url=stand.server.url, origin="flag", offline=True)
+    return Index(replace(sources, find_links=folder), Limits(pauses=(0.01,)))
 
 
-def wheel(name: str, index: str = "pypi", sha256: str = "ab") -> Wheel:
-    file = f"{name}-1-py3-none-any.whl"
-    return Wheel(name=name, version="1", index_url=index, file=file, size=100, sha256=sha256)
+def files_asked(stand: Stand) -> set[str]:
+    """Return the wheels that were sent whole since this was asked last."""
+    lines = [line.split() for line in stand.server.behaviour.requests]
+    stand.server.behaviour.requests.clear()
+    return {line[1].rpartition("/")[2] for line in lines if line[0] == "GET" and len(line) == 2} - {
+        ""
+    }
 
 
-class Asked:
-    """An engine that notes what it is asked to bring, and brings what it can."""
+def test_the_second_environment_asks_for_no_file_again(stand: Stand) -> None:
+    plan = stand.plan(*CUDA, requires=REQUIRES)
+    stand.apply(plan)
+    assert {stand.wheels[name].name for name in CUDA} <= files_asked(stand)
+    stand.undo()
 
-    def __init__(self, *, cached: str = "", online: str = "") -> None:
-        self.calls: list[tuple[str, bool]] = []
-        self._cached, self._online = cached.split(), online.split()
+    stand.apply(plan)
+    assert files_asked(stand) == set()
+    stand.undo()
 
-    def fetch(
-        self, wheels: Sequence[Wheel], _target: object, sources: IndexConfig, *_: object
-    ) -> bool:
-        self.calls.append((" ".join(row.name for row in wheels), sources.offline))
-        able = {*self._cached, *(() if sources.offline else self._online)}
-        return {row.name for row in wheels} <= able
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "wheels").mkdir()
-    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_, **__: ())
-    monkeypatch.setattr(Site, "of", lambda _: None)
-    return tmp_path
+    stand.apply(plan, index=offline(stand))
+    assert stand.server.behaviour.requests == []
 
 
-def fetch(
-    asked: Asked,
-    folder: Path,
-    *wheels: Wheel,
-    progress: Any = silent,
-    layered: bool = False,
-    **sources: Any,
-) -> str:
-    """Return the names of what was brought."""
-    into = Prefix(folder / "tree", folder / "work", folder / "lock")
-    found = staging._fetch(
-        wheels,
-        cast("Any", None),
-        IndexConfig(**sources),
-        into,
-        cast("Engine", asked),
-        progress,
-        layered,
-    )
-    return " ".join(row.name for row in found)
+def test_without_a_network_what_is_nowhere_is_named(stand: Stand, tmp_path: Path) -> None:
+    nowhere = stand.fails(stand.plan(*CUDA), index=offline(stand))
+    assert nowhere.code == "files-not-kept"
+    assert stand.wheels[GOOD].name in str(nowhere.values["files"])
+
+    shutil.copy(stand.wheels[GOOD], tmp_path)
+    beside = stand.fails(stand.plan(*CUDA), index=offline(stand, tmp_path))
+    assert (beside.code, beside.values["folder"]) == ("files-not-here", str(tmp_path))
+    assert stand.wheels[GOOD].name not in str(beside.values["files"])
+    assert stand.wheels[CUDA[1]].name in str(beside.values["files"])
 
 
-def test_what_an_engine_can_have_is_asked_of_it(folder: Path) -> None:
-    """With a hash, from a server, and not begun or near already."""
-    (folder / "wheels" / "begun-1-py3-none-any.whl.part").touch()
-    (folder / "near").mkdir()
-    (folder / "near" / "near-1-py3-none-any.whl").touch()
-    names = ("begun", "near", "plain")
-    asked = Asked(cached="plain other")
+def test_without_a_network_a_folder_with_everything_is_enough(stand: Stand) -> None:
+    folder = stand.server.folder
 
-    brought = fetch(
-        asked,
-        folder,
-        *map(wheel, names),
-        wheel("unknown", sha256=""),
-        wheel("other", MIRROR),
-        wheel("local", "file:///srv/whl"),
-        find_links=folder / "near",
-    )
+    stand.apply(stand.plan(*CUDA, requires=REQUIRES), index=offline(stand, folder))
 
-    assert brought == "plain other"
-    assert asked.calls == [("plain other", True)]
+    assert stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
+    assert stand.server.behaviour.requests == []
 
 
-def test_beside_an_index_on_this_disk_only_the_others_are_asked_for(folder: Path) -> None:
-    asked = Asked(cached="other")
+def test_another_file_under_the_name_of_one_of_the_plan_is_not_taken(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """An index that has it, and a folder: the hash of the plan is the matrix's."""
+    plan = stand.plan(GOOD)
+    wheel = plan.install[0]
+    other = hashlib.sha256(b"other").hexdigest()
+    lying = plan._replace(install=(wheel._replace(sha256=other),))
 
-    assert fetch(
-        asked, folder, wheel("plain"), wheel("other", MIRROR), index_url="file:///srv/simple"
-    ) == ("other")
+    said = stand.fails(lying)
+    assert (said.code, said.values["file"]) == ("download-hash-mismatch", wheel.file)
+    assert files_asked(stand) == set()  # nothing was downloaded for it
 
-
-def test_where_nothing_can_be_asked_for_nothing_is(folder: Path) -> None:
-    asked = Asked()
-
-    assert fetch(asked, folder, wheel("unknown", sha256="")) == ""
-    assert asked.calls == []
-
-
-def test_the_cache_is_asked_first_and_then_the_network(folder: Path) -> None:
-    asked = Asked(cached="a", online="b")
-
-    assert fetch(asked, folder, wheel("a"), wheel("b")) == "a b"
-    assert asked.calls == [("a b", True), ("a b", False)]
+    make_wheel(tmp_path, "onnxruntime-gpu", "1.26.0", files={"x.py": ""})
+    stand.folder = tmp_path
+    assert stand.fails(plan).code == "download-hash-mismatch"
 
 
-def test_what_came_before_it_failed_is_taken_from_the_cache(folder: Path) -> None:
-    asked = Asked(cached="a c")
+def test_an_index_without_hashes_is_held_against_the_plan(stand: Stand) -> None:
+    stand.server.behaviour.hashes = False
+    plan = stand.plan(*CUDA)
 
-    assert fetch(asked, folder, wheel("a"), wheel("b"), wheel("c")) == "a c"
-    assert asked.calls == [
-        *(("a b c", True), ("a b c", False), ("a", True), ("b", True), ("c", True)),
-    ]
+    stand.apply(plan)
+    assert stand.names()["onnxruntime-gpu"] == "1.26.0"
+    stand.undo()
 
-
-def test_without_a_network_only_the_cache_is_asked(folder: Path) -> None:
-    asked = Asked(cached="a", online="b")
-
-    assert fetch(asked, folder, wheel("a"), wheel("b"), offline=True) == "a"
-    assert {offline for _, offline in asked.calls} == {True}
+    other = hashlib.sha256(b"other").hexdigest()
+    wheel = plan.install[0]._replace(sha256=other)
+    assert stand.fails(plan._replace(install=(wheel,))).code == "download-hash-mismatch"
 
 
-def test_room_is_looked_for_before_the_network_is_used(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_requirement_that_must_not_be_unpacked_is_not_downloaded(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """Its list of files is read, without the rest."""
+    for path in stand.server.folder.glob("*.whl"):
+        shutil.copy(path, tmp_path)
+    evil = make_wheel(tmp_path, "flatbuffers", "99.0", files={"../../evil.py": "x"})
+    stand.server.folder = tmp_path
+
+    error = stand.fails(stand.plan(GOOD, requires=("flatbuffers",)))
+
+    assert (error.code, error.values["file"]) == ("wheel-escapes", evil.name)
+    assert evil.name not in files_asked(stand)
+
+
+def test_of_the_wheels_of_a_requirement_the_one_that_fits_best_is_installed(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """protobuf has one for each system, and one for all of them."""
+    for path in stand.server.folder.glob("*.whl"):
+        shutil.copy(path, tmp_path)
+    make_wheel(tmp_path, "several", "1.0", files={"several.py": "FOR = 'all'"})
+    here = str(next(iter(tags.sys_tags())))
+    make_wheel(tmp_path, "several", "1.0", files={"several.py": "FOR = 'this'"}, tag=here)
+    stand.server.folder = tmp_path
+
+    stand.apply(stand.plan(GOOD, requires=("several",)))
+
+    assert (stand.venv.site / "several.py").read_text() == "FOR = 'this'"
+
+
+def test_room_is_looked_for_before_the_download(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = shutil._ntuple_diskusage
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10**6))
-
-    assert fetch(Asked(cached="a"), folder, wheel("a")) == "a"
-    with pytest.raises(Error, match="no-space"):
-        fetch(Asked(online="a"), folder, wheel("a"))
-
-
-def test_what_somebody_changed_in_the_cache_is_named_and_not_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(staging, "spoiled_wheels", lambda *_, **__: (wheel("b"),))
-    told: list[tuple[str, dict[str, object]]] = []
-    asked = Asked(cached="a b")
-
-    brought = fetch(
-        asked,
-        folder,
-        wheel("a"),
-        wheel("b"),
-        progress=lambda step, **more: told.append((step, more)),
-    )
-
-    assert brought == "a"
-    assert told == [("cache-spoiled", {"names": "b"})]
-    assert asked.calls == [("a b", True), ("a", True)]
-    assert fetch(Asked(cached="b"), folder, wheel("b")) == ""
-
-
-def test_room_is_needed_for_what_is_not_there_and_for_what_is_unpacked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = shutil._ntuple_diskusage
-    (tmp_path / "begun").write_bytes(bytes(400))
-    row = wheel("a")._replace(size=1000)
-    needed = (1000 - 400) + 1700 + (64 << 20)
+    plan = stand.plan(*CUDA)
+    size = sum(wheel.size for wheel in plan.install)
+    needed = int(size * 1.7) + (64 << 20)
 
     def room(free: int) -> None:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, free))
-        staging._check_space(tmp_path, [row])
 
+    room(needed - 1)
+    error = stand.fails(plan)
+    assert (error.code, error.values["needed"]) == ("no-space", "0.1 GB")
+    assert files_asked(stand) == set()
     room(needed)
-    with pytest.raises(Error) as caught:
-        room(needed - 1)
-    assert caught.value.values == {
-        "folder": str(tmp_path),
-        "needed": "0.1 GB",
-        "free": "0.1 GB",
-    }
-    (tmp_path / "begun").write_bytes(bytes(4000))  # of another plan
-    room(1700 + (64 << 20))
+    stand.apply(plan)
+    stand.undo()
+    room(64 << 20)
+    stand.apply(plan)  # all of it is in the cache
+
+
+@pytest.mark.parametrize(("installer", "links"), [("Poetry 2.5.1", 1), ("pdm", 1), ("uv", 2)])
+def test_files_of_their_own_are_for_tools_that_write_into_them(
+    stand: Stand, installer: str, links: int
+) -> None:
+    """A cache of uv whose files they changed would bring the wrong ones from then on."""
+    stand.have("bystander 1.0")
+    (stand.venv.site / "bystander-1.0.dist-info" / "INSTALLER").write_text(f"{installer}\n")
+
+    stand.apply(stand.plan(*CUDA))
+
+    module = stand.venv.site / "onnxruntime" / "__init__.py"
+    provider = stand.venv.site / "onnxruntime" / "capi" / "libonnxruntime_providers_cuda.so"
+    assert module.stat().st_nlink == links
+    assert provider.stat().st_nlink == 2
+
+
+@pytest.mark.parametrize("setting", [{"UV_NO_CACHE": "1"}, {"UV_CACHE_DIR": "/dev/null/cache"}])
+def test_without_a_place_for_a_cache(stand: Stand, setting: dict[str, str]) -> None:
+    """A service has no home that it may write to."""
+    uv = stand.uv()
+    environ = {**uv.environ, **setting}
+
+    stand.apply(stand.plan(*CUDA, requires=REQUIRES), uv=replace(uv, environ=environ))
+
+    assert stand.names()["onnxruntime-gpu"] == "1.26.0"
+    stand.undo()
+    assert stand.unchanged()
+
+
+def test_a_python_that_prints_when_it_starts_is_named(stand: Stand) -> None:
+    (stand.venv.site / "loud.pth").write_text("import sys; print('welcome')\n")
+    stand.have()
+    target = stand.venv.target()
+
+    error = stand.fails(stand.plan(*CUDA), target=target)
+
+    assert (error.code, error.values["printed"]) == ("python-prints", "welcome")
+    assert error.values["path"] == target.executable
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="syncfs is Linux's")
@@ -259,86 +256,3 @@ def test_the_real_library_takes_it(tmp_path: Path) -> None:
         assert ctypes.CDLL(None).syncfs(descriptor) == 0
     finally:
         os.close(descriptor)
-
-
-@pytest.mark.parametrize(("installer", "owned"), [("Poetry 2.5.1", 1), ("pip", 0)])
-def test_files_of_their_own_are_for_tools_that_write_into_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installer: str, owned: int
-) -> None:
-    made: list[object] = []
-    target: Any = SimpleNamespace(installed=[Installed("app", "1", "", installer=installer)])
-    site = SimpleNamespace(
-        stage=tmp_path / "stage", engine_lock=tmp_path / "lock", platlib=str(tmp_path)
-    )
-    monkeypatch.setattr(Site, "of", lambda _: site)
-    monkeypatch.setattr(staging, "choose_wheels", lambda *_: ((), {}))
-    monkeypatch.setattr(staging, "_fetch", lambda *_: ())
-    monkeypatch.setattr(staging, "own_shared_files", lambda *told: made.append(told))
-    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: EMPTY)
-
-    staging.stage_wheels(
-        cast("Any", None),
-        target,
-        index=Index(IndexConfig()),
-        engine=cast("Engine", None),
-        progress=silent,
-        confirm=lambda _: None,
-    )
-
-    assert len(made) == owned
-
-
-@pytest.mark.parametrize("layered", [False, True])
-def test_what_was_downloaded_is_installed_into_the_prefix(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, layered: bool
-) -> None:
-    monkeypatch.setattr(staging, "is_layered", lambda folder: layered and folder == str(tmp_path))
-    told: list[tuple[object, ...]] = []
-
-    def install(*given: object) -> frozenset[str]:
-        told.append(given)
-        return frozenset({"/there"})
-
-    site = SimpleNamespace(
-        stage=tmp_path / "stage", engine_lock=tmp_path / "lock", platlib=str(tmp_path)
-    )
-    path = make_wheel(tmp_path, "a", "1")
-    row = wheel("a")._replace(file=path.name)
-    monkeypatch.setattr(Site, "of", lambda _: site)
-    monkeypatch.setattr(staging, "choose_wheels", lambda *_: ([row], {}))
-    monkeypatch.setattr(staging, "download_all", lambda *_: (path,))
-    monkeypatch.setattr(staging, "install_lean", install)
-    monkeypatch.setattr(staging, "read_staged_tree", lambda *_: EMPTY)
-    target: Any = SimpleNamespace(installed=[])
-    engine: Any = SimpleNamespace(name="pip 25", fetch=lambda *_: False)
-
-    done = staging.stage_wheels(
-        cast("Any", None),
-        target,
-        index=Index(IndexConfig()),
-        engine=engine,
-        progress=silent,
-        confirm=lambda _: None,
-    )
-
-    in_place = frozenset({"/there"} if layered else ())
-    assert done == StagedWheels((row,), EMPTY._replace(in_place=in_place))
-    into = Prefix(site.stage / "tree", site.stage / "engine", site.engine_lock)
-    assert told == [([StagedFile(wheel=row, path=path)], target, site, into, engine, layered)]
-
-
-@pytest.mark.parametrize("layered", [False, True])
-def test_a_provider_stays_in_a_layered_environment_alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *, layered: bool
-) -> None:
-    asked: list[object] = []
-
-    def spoiled(*_: object, provider_stays: bool) -> tuple[()]:
-        asked.append(provider_stays)
-        return ()
-
-    monkeypatch.setattr(staging, "spoiled_wheels", spoiled)
-
-    fetch(Asked(cached="a"), folder, wheel("a"), layered=layered)
-
-    assert asked == [layered]

@@ -1,4 +1,4 @@
-"""A torch from its own index, applied to real environments by real uv and real pip.
+"""A torch from its own index, applied to real environments by real uv.
 
 Three indexes: the default one, PyTorch's, and one more that the user's configuration names. Each
 offers a higher version, or other content, of what another one must serve.
@@ -20,13 +20,9 @@ from urllib.parse import unquote
 
 import pytest
 from command import run_here
-from environments import require_ensurepip
 
 from ortgpu_fix.apply.apply_plan import apply
 from ortgpu_fix.apply.chosen_wheels import ChosenWheel
-from ortgpu_fix.engine.choose import Engine
-from ortgpu_fix.engine.pip import Pip
-from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig, Origin
@@ -34,6 +30,7 @@ from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
+from ortgpu_fix.uv.program import Uv
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import (
     Venv,
@@ -53,7 +50,6 @@ ORDINARY = (
     *("nvidia-nccl-cu12 2.27.5", "triton 3.6.0", "flatbuffers 25.9.23"),
 )
 NAMES = {line.partition(" ")[0] for line in (*OUR_OWN, *ORDINARY)} | {"torch", "torchvision"}
-SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("our-pip", "pip")]
 CU130 = ("nvidia-cublas 13.1.0.3", "nvidia-nvtx 13.0.85", "nvidia-nvtx 13.2.1")
 
 
@@ -84,10 +80,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 class Stand:
-    """An environment, the indexes and an engine."""
+    """An environment, the indexes and uv."""
 
-    def __init__(self, venv: Venv, main: LocalIndex, torch: TorchIndex, engine: Engine) -> None:
-        self.venv, self.main, self.torch, self.engine = venv, main, torch, engine
+    def __init__(self, venv: Venv, main: LocalIndex, torch: TorchIndex, uv: Uv) -> None:
+        self.venv, self.main, self.torch, self.uv = venv, main, torch, uv
         self.before = state_of(venv.folder)
 
     def have(self, *lines: str, folder: Path) -> None:
@@ -125,7 +121,7 @@ class Stand:
             plan,
             target,
             index=index,
-            engine=self.engine,
+            uv=self.uv,
             verify=verified,
             progress=silent,
             confirm=confirm,
@@ -144,25 +140,8 @@ class Stand:
         return not list(self.venv.site.rglob("evil.py"))
 
 
-def pip(venv: Venv, url: str, folder: Path, *, own: bool) -> Engine:
-    """A pip whose configuration names one more index, and a folder of wheels."""
-    config = folder / "pip.conf"
-    wheels = folder / "found"
-    for name in NAMES:
-        make_wheel(wheels, name, "98.0", files=EVIL)
-    config.write_text(f"[global]\nextra-index-url = {url}\nfind-links = {wheels}\n")
-    environ = clean_environment() | {"PIP_CONFIG_FILE": str(config)}
-    python = str(venv.python)
-    command = ("-I", "-m", "pip", "--python", python) if own else ("-I", "-m", "pip")
-    return Pip(
-        command=(sys.executable if own else python, *command),
-        version="0",
-        environ=environ,
-        runner=run,
-    )
-
-
-def uv(url: str, folder: Path) -> Engine:
+def uv(url: str, folder: Path) -> Uv:
+    """A uv of a user whose configuration names one more index."""
     config = folder / "uv.toml"
     config.write_text(f'[[index]]\nname = "more"\nurl = "{url}"\n')
     environ = clean_environment() | {"UV_CONFIG_FILE": str(config), "UV_EXTRA_INDEX_URL": url}
@@ -172,31 +151,12 @@ def uv(url: str, folder: Path) -> Engine:
 
 
 @pytest.fixture
-def stand_of(folders: dict[str, Path], tmp_path: Path) -> Iterator[Callable[[str], Stand]]:
+def stand(folders: dict[str, Path], tmp_path: Path) -> Iterator[Stand]:
     with ExitStack() as stack:
         main, extra = (stack.enter_context(LocalIndex(folders[key])) for key in ("main", "extra"))
         torch = TorchIndex(folders["torch"])
         stack.enter_context(torch)
-
-        def make(kind: str) -> Stand:
-            if kind == "pip":
-                require_ensurepip()
-            venv = make_venv(tmp_path / "venv", pip=kind == "pip")
-            if kind == "uv":
-                return Stand(venv, main, torch, uv(extra.url, tmp_path))
-            return Stand(venv, main, torch, pip(venv, extra.url, tmp_path, own=kind != "pip"))
-
-        yield make
-
-
-@pytest.fixture(params=["uv", SLOW[0]])
-def stand(request: pytest.FixtureRequest, stand_of: Callable[[str], Stand]) -> Stand:
-    return stand_of(request.param)
-
-
-@pytest.fixture
-def quick(stand_of: Callable[[str], Stand]) -> Stand:
-    return stand_of("uv")
+        yield Stand(make_venv(tmp_path / "venv", pip=False), main, torch, uv(extra.url, tmp_path))
 
 
 def pair(stand: Stand, **changes: str) -> Plan:
@@ -232,13 +192,10 @@ def test_the_libraries_of_tensorrt_come_from_nvidia_s_index_alone(
 def test_ordinary_requirements_come_from_the_chosen_index_alone(
     stand: Stand, origin: Origin
 ) -> None:
-    """Whatever named it: the engine is configured for another one, which has a higher version."""
-    sources = IndexConfig(index_url=stand.main.url, origin=origin)
-    work, target = stand.venv.folder / "work", stand.venv.target()
+    """Whatever named it: uv is configured for another one, which has a higher version."""
+    stand.apply(stand.plan(requires=("filelock",)), origin=origin)
 
-    (found,) = stand.engine.resolve(["filelock"], target, sources, work)
-
-    assert found.wheel.version == "3.20.0"
+    assert stand.has()["filelock"] == "3.20.0"
 
 
 def test_what_is_not_the_matrix_s_is_shown_before_the_download(
@@ -249,7 +206,9 @@ def test_what_is_not_the_matrix_s_is_shown_before_the_download(
 
     def confirm(chosen: Sequence[ChosenWheel]) -> None:
         shown.extend(chosen)
-        assert not list(stand.venv.site.glob(".ortgpu-fix/stage/wheels/*"))
+        lines = stand.torch.behaviour.requests + stand.main.behaviour.requests
+        whole = [line for line in lines if line.endswith(".whl") and line.startswith("GET")]
+        assert whole == []  # only what tells what they require
         raise Error("declined")
 
     stand.have("nvidia-nvtx 13.2.1", folder=tmp_path / "old")
@@ -267,19 +226,17 @@ def test_what_is_not_the_matrix_s_is_shown_before_the_download(
 
 
 @pytest.mark.parametrize("no_ranges", [False, True])
-def test_an_index_without_parts_of_files(quick: Stand, *, no_ranges: bool) -> None:
-    quick.torch.behaviour.no_ranges = no_ranges
+def test_an_index_without_parts_of_files(stand: Stand, *, no_ranges: bool) -> None:
+    stand.torch.behaviour.no_ranges = no_ranges
 
-    quick.apply(pair(quick))
-    quick.torch.behaviour.no_ranges = False
+    stand.apply(pair(stand))
+    stand.torch.behaviour.no_ranges = False
 
-    assert quick.has()["torch"] == "2.10.0+cu128"
-    assert quick.is_clean()
+    assert stand.has()["torch"] == "2.10.0+cu128"
+    assert stand.is_clean()
 
 
-@pytest.mark.parametrize("kind", ["uv", *SLOW])
-def test_each_package_comes_from_its_own_index(stand_of: Callable[[str], Stand], kind: str) -> None:
-    stand = stand_of(kind)
+def test_each_package_comes_from_its_own_index(stand: Stand) -> None:
     stand.apply(pair(stand))
 
     has = stand.has()
@@ -292,19 +249,19 @@ def test_each_package_comes_from_its_own_index(stand_of: Callable[[str], Stand],
     assert not list(stand.venv.site.glob("torch-*/direct_url.json"))
 
 
-def test_with_links_to_another_host(quick: Stand) -> None:
-    with LocalIndex(quick.torch.folder) as files:
-        quick.torch.host = files.url.removesuffix("/simple")
-        quick.apply(pair(quick))
+def test_with_links_to_another_host(stand: Stand) -> None:
+    with LocalIndex(stand.torch.folder) as files:
+        stand.torch.host = files.url.removesuffix("/simple")
+        stand.apply(pair(stand))
         asked = [line for line in files.behaviour.requests if line.endswith(".whl")]
         asked = [line for line in asked if line.startswith("GET")]  # whole, not in parts
-    quick.torch.host = ""
+    stand.torch.host = ""
 
     assert {unquote(line).partition("/torch")[2].partition("-")[0] for line in asked} >= {
         "",
         "vision",
     }
-    assert quick.has()["torch"] == "2.10.0+cu128"
+    assert stand.has()["torch"] == "2.10.0+cu128"
 
 
 def test_a_torch_of_the_default_index_with_a_toolkit(stand: Stand, tmp_path: Path) -> None:
@@ -340,41 +297,39 @@ def test_what_only_torchs_index_has_comes_from_there(
     assert stand.is_clean()
 
 
-def test_metadata_that_contradict_the_plan_change_nothing(quick: Stand, tmp_path: Path) -> None:
+def test_metadata_that_contradict_the_plan_change_nothing(stand: Stand, tmp_path: Path) -> None:
     own = make_torch(
         tmp_path / "own", "torch", "2.10.0+cu128", requires=("nvidia-cudnn-cu12==9.1.0.70",)
     )
-    quick.torch.folder = own.parent
+    stand.torch.folder = own.parent
 
-    error = quick.refused(quick.plan(*OUR_OWN, quick.named("torch", "2.10.0+cu128")))
+    error = stand.refused(stand.plan(*OUR_OWN, stand.named("torch", "2.10.0+cu128")))
 
-    assert (error.code, error.values["requires"]) == (
-        "torch-contradicts-plan",
-        "nvidia-cudnn-cu12==9.1.0.70",
-    )
+    assert error.code == "requirements-impossible"
+    assert "nvidia-cudnn-cu12==9.1.0.70" in str(error.values["said"])
 
 
-def test_a_version_that_is_gone_changes_nothing(quick: Stand) -> None:
-    error = quick.refused(pair(quick, torch="2.10.2+cu128"))
+def test_a_version_that_is_gone_changes_nothing(stand: Stand) -> None:
+    error = stand.refused(pair(stand, torch="2.10.2+cu128"))
 
     assert error.code == "index-lacks-version"
     assert error.values["offers"] == "2.9.1+cu128, 2.10.0+cu128"
 
 
-def test_a_file_that_is_not_what_its_index_says_changes_nothing(quick: Stand) -> None:
+def test_a_file_that_is_not_what_its_index_says_changes_nothing(stand: Stand) -> None:
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     file = f"torch-2.10.0+cu128-{tag}-{tag}-manylinux_2_28_x86_64.whl"
-    assert (quick.torch.folder / file).is_file()
-    quick.torch.behaviour.faults[file] = "other-bytes"
+    assert (stand.torch.folder / file).is_file()
+    stand.torch.behaviour.faults[file] = "other-bytes"
 
-    assert quick.refused(pair(quick)).code == "download-hash-mismatch"
+    assert stand.refused(pair(stand)).code == "wheel-broken"
 
 
-def test_requirements_that_cannot_be_met_change_nothing(quick: Stand, tmp_path: Path) -> None:
+def test_requirements_that_cannot_be_met_change_nothing(stand: Stand, tmp_path: Path) -> None:
     own = make_torch(tmp_path / "own", "torch", "2.10.0+cu128", requires=("nobody-has-this==1",))
-    quick.torch.folder = own.parent
+    stand.torch.folder = own.parent
 
-    error = quick.refused(quick.plan(*OUR_OWN, quick.named("torch", "2.10.0+cu128")))
+    error = stand.refused(stand.plan(*OUR_OWN, stand.named("torch", "2.10.0+cu128")))
 
     assert error.code == "requirements-impossible"
     assert "nobody-has-this" in str(error.values["said"])
@@ -396,36 +351,16 @@ def test_offline_from_a_folder(stand: Stand, folders: dict[str, Path], tmp_path:
     assert stand.torch.behaviour.requests == stand.main.behaviour.requests == []
 
 
-def test_a_second_run_brings_nothing_again(quick: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    quick.main.behaviour.faults[f"nvidia_cudnn_cu12-{CUDNN}-py3-none-any.whl"] = "reset"
-    with monkeypatch.context() as without_uv:
-        without_uv.setattr(Uv, "fetch", lambda *_: False)
-        assert quick.refused(pair(quick)).code == "index-unreachable"
-    kept = {path.name for path in quick.venv.site.glob(".ortgpu-fix/stage/wheels/*.whl")}
-    assert kept
-    quick.main.behaviour.faults.clear()
-    for server in (quick.main, quick.torch):
-        server.behaviour.requests.clear()
-
-    quick.apply(pair(quick))
-
-    asked = [*quick.main.behaviour.requests, *quick.torch.behaviour.requests]
-    asked = [line for line in asked if line.startswith("GET")]
-    files = [unquote(line).rpartition("/")[2] for line in asked]
-    assert kept.isdisjoint(files)
-    assert quick.has()["torch"] == "2.10.0+cu128"
-
-
 def test_the_command_line_asks_the_mirror_and_says_what_it_has_instead(
-    quick: Stand, tmp_path: Path
+    stand: Stand, tmp_path: Path
 ) -> None:
     """The matrix knows torch 2.11.0 for CUDA 12.8; this mirror of PyTorch's index does not."""
-    quick.have("torch 2.11.0", folder=tmp_path / "old")
-    address = quick.torch.base.replace("//", "//name:secret@")
-    quick.torch.behaviour.login = "name:secret"
-    argv = ["--python", str(quick.venv.python), "--driver", "570.86.10", "--gpu", "8.0"]
+    stand.have("torch 2.11.0", folder=tmp_path / "old")
+    address = stand.torch.base.replace("//", "//name:secret@")
+    stand.torch.behaviour.login = "name:secret"
+    argv = ["--python", str(stand.venv.python), "--driver", "570.86.10", "--gpu", "8.0"]
     argv += ["--torch", "match", "--json"]
-    argv += ["--torch-index-url", address, "--index-url", quick.main.url]
+    argv += ["--torch-index-url", address, "--index-url", stand.main.url]
 
     def run_it(*more: str) -> subprocess.CompletedProcess[str]:
         return run_here(*argv, *more, cwd=tmp_path, env=clean_environment())
@@ -433,10 +368,10 @@ def test_the_command_line_asks_the_mirror_and_says_what_it_has_instead(
     planned = {row["name"]: row["index"] for row in json.loads(run_it().stdout)["install"]}
     done = run_it("--apply", "--yes")
 
-    assert planned["torch"] == quick.torch.url
+    assert planned["torch"] == stand.torch.url
     assert done.returncode == 7, done.stdout + done.stderr
     said = json.loads(done.stdout)["error"]
     assert said["code"] == "index-lacks-version"
     assert "2.10.0+cu128" in said["message"]
     assert "secret" not in done.stdout + done.stderr
-    assert state_of(quick.venv.folder) == quick.before
+    assert state_of(stand.venv.folder) == stand.before

@@ -17,7 +17,7 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, history_summary
 from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.journaled_change import Incoming, JournaledChange
-from ortgpu_fix.apply.rollback import discard_downloads, recover_interrupted, undo_last
+from ortgpu_fix.apply.rollback import discard_stage, recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site, check_state_folder, prepare_state_folder
 from ortgpu_fix.errors import Error
 from support.standin_wheels import state_of
@@ -208,11 +208,11 @@ def test_a_filesystem_without_locks(changed: Changed, monkeypatch: pytest.Monkey
 
 def test_what_was_downloaded_and_never_used_goes(changed: Changed) -> None:
     site = changed.site
-    assert discard_downloads(site) is None
-    (site.stage / "wheels").mkdir(parents=True)
-    (site.stage / "wheels" / "a.whl.part").write_bytes(bytes(1000))
+    assert discard_stage(site) is None
+    (site.stage / "tree").mkdir(parents=True)
+    (site.stage / "tree" / "half.so").write_bytes(bytes(1000))
 
-    assert discard_downloads(site) == 1000
+    assert discard_stage(site) == 1000
     assert not site.stage.exists()
 
 
@@ -259,14 +259,11 @@ def test_whose_state_folder_is_trusted(
             check_state_folder(changed.site)
 
 
-STAGED = ("stage/wheels", "stage/tree", "stage/engine", "stage/wheels/a.whl", "stage/wheels/a.part")
-
-
-@pytest.mark.parametrize("name", STAGED)
+@pytest.mark.parametrize("name", ["stage", "stage/tree", "stage/uv"])
 def test_a_link_below_the_staging_folder_is_refused_and_not_followed(
     name: str, changed: Changed, tmp_path: Path
 ) -> None:
-    """With `stage/wheels` a link to a folder of documents, an apply deleted the file in there."""
+    """Where it led to a folder of documents, an apply deleted the file in there."""
     documents = tmp_path / "docs"
     documents.mkdir()
     (documents / "only.txt").write_text("mine")
@@ -278,32 +275,14 @@ def test_a_link_below_the_staging_folder_is_refused_and_not_followed(
         with pytest.raises(Error, match="state-refused"):
             act(changed.site)
     with pytest.raises(Error, match="state-refused"):
-        discard_downloads(changed.site)
+        discard_stage(changed.site)
     with pytest.raises(Error, match="state-refused"):
         changed.undo()
     assert (documents / "only.txt").read_text() == "mine"
     assert planted.is_symlink()
 
 
-def test_a_download_that_shares_its_file_is_not_appended_to(
-    changed: Changed, tmp_path: Path
-) -> None:
-    document = tmp_path / "document"
-    document.write_text("mine")
-    part = changed.state / "stage" / "wheels" / "a.whl.part"
-    part.parent.mkdir(parents=True)
-    part.hardlink_to(document)
-
-    with pytest.raises(Error) as caught:
-        check_state_folder(changed.site)
-
-    assert caught.value.values == {"path": str(part), "why": "shared"}
-    part.unlink()
-    part.write_text("ours")  # of a run that was interrupted
-    assert check_state_folder(changed.site)
-
-
-@pytest.mark.parametrize("name", ["1/journal", "1/reserve", "lock", "stage/wheels/a.whl.part"])
+@pytest.mark.parametrize("name", ["1/journal", "1/reserve", "lock", "stage/uv"])
 def test_a_pipe_in_place_of_a_file_is_not_waited_for(name: str, changed: Changed) -> None:
     """`--check`, the plan and undo hung for ever."""
     file = changed.state / name

@@ -22,7 +22,6 @@ from ortgpu_fix.apply.history import discard_undo_data
 from ortgpu_fix.apply.journaled_change import JournaledChange
 from ortgpu_fix.apply.rollback import pending_recovery, recover_interrupted
 from ortgpu_fix.apply.state_folder import Site
-from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 
@@ -37,12 +36,12 @@ def killed_apply(stand: Stand, moment: str) -> Site:
     """Begin an apply that is killed, as by SIGKILL, at the `moment`."""
     stand.have(CPU)
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
-    target, engine = stand.venv.target(), stand.engine()
+    target, uv = stand.venv.target(), stand.uv()
     child = os.fork()
     if child == 0:
         set_to_die(moment)
         with contextlib.suppress(BaseException):
-            stand.apply(plan, target=target, engine=engine)
+            stand.apply(plan, target=target, uv=uv)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     return Site.of(target)
@@ -80,64 +79,60 @@ def refusal(stand: Stand, act: Callable[[], object], code: str = "undo-changed")
     return str(caught.value.values.get("names") or caught.value.values["paths"])
 
 
-@pytest.mark.parametrize("by_uv", [True, False])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_nothing_of_ours_stays_after_a_killed_change_is_undone(
-    quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, *, by_uv: bool
+    stand: Stand, tmp_path: Path, moment: str
 ) -> None:
-    """Not the locks, nor the prefix that the engine filled, nor the wheels downloaded for it."""
-    if not by_uv:
-        monkeypatch.setattr(Uv, "fetch", lambda *_: False)
-    site = killed_apply(quick, moment)
+    """Not the locks, nor the prefix that uv filled."""
+    site = killed_apply(stand, moment)
     assert (site.stage / "tree").exists()
-    assert any((site.stage / "wheels").iterdir()) != by_uv
 
     done = run_here(
-        *("undo", "--yes", "--python", str(quick.venv.folder)),
+        *("undo", "--yes", "--python", str(stand.venv.folder)),
         cwd=tmp_path,
         env={**os.environ, "LANG": "C.UTF-8"},
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert quick.unchanged()
-    assert not quick.state.exists()
+    assert stand.unchanged()
+    assert not stand.state.exists()
 
 
 @pytest.mark.parametrize("left", [(), ("lock",), ("lock", "engine.lock")])
 def test_locks_that_a_killed_run_left_alone_go_with_undo(
-    quick: Stand, tmp_path: Path, left: tuple[str, ...]
+    stand: Stand, tmp_path: Path, left: tuple[str, ...]
 ) -> None:
     """It was killed before it had anything to keep, or after all was removed."""
-    quick.state.mkdir()
+    stand.state.mkdir()
     for name in left:
-        (quick.state / name).touch()
+        (stand.state / name).touch()
 
     done = run_here(
-        *("undo", "--python", str(quick.venv.folder)),
+        *("undo", "--python", str(stand.venv.folder)),
         cwd=tmp_path,
         env={**os.environ, "LANG": "C.UTF-8"},
     )
 
     assert done.returncode == 2
-    assert not quick.state.exists()
-    assert quick.unchanged()
+    assert not stand.state.exists()
+    assert stand.unchanged()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_repair_by_hand_after_a_kill_is_not_overwritten(quick: Stand, moment: str) -> None:
-    site = killed_apply(quick, moment)
-    shutil.rmtree(quick.venv.site / "onnxruntime", ignore_errors=True)
-    quick.venv.install(quick.wheels[OTHER])
+def test_a_repair_by_hand_after_a_kill_is_not_overwritten(stand: Stand, moment: str) -> None:
+    site = killed_apply(stand, moment)
+    shutil.rmtree(stand.venv.site / "onnxruntime", ignore_errors=True)
+    stand.venv.install(stand.wheels[OTHER])
 
-    named = refusal(quick, lambda: recover_interrupted(site))
+    named = refusal(stand, lambda: recover_interrupted(site))
 
     assert named.startswith("onnxruntime_gpu-1.31.1.dist-info")
     recover_interrupted(site, allow_changed=True)
-    assert quick.names() == {"onnxruntime": "1.22.1"}
-    now = state_of(quick.venv.folder)
-    assert now.items() >= quick.before.items()
+    assert stand.names() == {"onnxruntime": "1.22.1"}
+    now = state_of(stand.venv.folder)
+    assert now.items() >= stand.before.items()
     # A uv that came by in between leaves its lock, and a folder without files.
-    assert {Path(path).name for path in now.keys() - quick.before} <= {
+    assert {Path(path).name for path in now.keys() - stand.before} <= {
         ".lock",
         "onnxruntime_gpu.libs",
     }
@@ -152,37 +147,37 @@ def test_a_repair_by_hand_after_a_kill_is_not_overwritten(quick: Stand, moment: 
     ],
 )
 def test_the_same_release_that_a_user_installs_again_after_a_kill_is_kept(
-    quick: Stand, moment: str, tool: str
+    stand: Stand, moment: str, tool: str
 ) -> None:
     """Its bytes are those that were to come, but for what the tool itself writes."""
-    site = killed_apply(quick, moment)
-    python = ["--python", str(quick.venv.python)]
+    site = killed_apply(stand, moment)
+    python = ["--python", str(stand.venv.python)]
     argv = [sys.executable, "-m", "pip", *python, "install"]
     if tool == "uv":
         argv = [find_uv(), "pip", "install", "--offline", "--no-config", *python]
-    argv += ["-q", "--no-index", "--no-deps", "--force-reinstall", str(quick.wheels[GOOD])]
+    argv += ["-q", "--no-index", "--no-deps", "--force-reinstall", str(stand.wheels[GOOD])]
     subprocess.run(argv, check=True, env=clean_environment())
 
-    assert "onnxruntime_gpu-1.26.0.dist-info" in refusal(quick, lambda: recover_interrupted(site))
+    assert "onnxruntime_gpu-1.26.0.dist-info" in refusal(stand, lambda: recover_interrupted(site))
 
     recover_interrupted(site, allow_changed=True)
-    assert quick.names() == {"onnxruntime": "1.22.1"}
+    assert stand.names() == {"onnxruntime": "1.22.1"}
 
 
 @pytest.mark.parametrize("text", ["mine", "", "import onnxruntime.capi  # mine\n"])
-def test_a_file_that_a_user_wrote_after_a_kill_is_named(quick: Stand, text: str) -> None:
-    site = killed_apply(quick, "half-placed")
-    path = quick.venv.site / "onnxruntime" / "__init__.py"
+def test_a_file_that_a_user_wrote_after_a_kill_is_named(stand: Stand, text: str) -> None:
+    site = killed_apply(stand, "half-placed")
+    path = stand.venv.site / "onnxruntime" / "__init__.py"
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
 
-    assert "__init__.py" in refusal(quick, lambda: recover_interrupted(site))
+    assert "__init__.py" in refusal(stand, lambda: recover_interrupted(site))
 
 
 @pytest.mark.parametrize("name", ["notes.tmp", ".tmpAb3xyz", "__init__.pya1b2c3d4.tmp"])
-def test_a_file_of_a_user_with_the_name_of_a_temporary_one_stays(quick: Stand, name: str) -> None:
-    site = killed_apply(quick, "placed")
-    mine = quick.venv.site / "onnxruntime" / name
+def test_a_file_of_a_user_with_the_name_of_a_temporary_one_stays(stand: Stand, name: str) -> None:
+    site = killed_apply(stand, "placed")
+    mine = stand.venv.site / "onnxruntime" / name
     mine.write_text("mine")
 
     recover_interrupted(site)
@@ -190,161 +185,161 @@ def test_a_file_of_a_user_with_the_name_of_a_temporary_one_stays(quick: Stand, n
     assert mine.read_text() == "mine"
 
 
-def test_a_file_of_a_user_with_a_temporary_name_outlives_an_undo(quick: Stand) -> None:
-    changed(quick)
-    mine = quick.venv.site / "onnxruntime" / "notes.tmp"
+def test_a_file_of_a_user_with_a_temporary_name_outlives_an_undo(stand: Stand) -> None:
+    changed(stand)
+    mine = stand.venv.site / "onnxruntime" / "notes.tmp"
     mine.write_text("mine")
 
-    quick.undo()
+    stand.undo()
 
     assert mine.read_text() == "mine"
 
 
-def test_a_file_of_a_user_among_the_metadata_is_named(quick: Stand) -> None:
-    changed(quick)
-    mine = quick.venv.site / "onnxruntime_gpu-1.26.0.dist-info" / "mine.txt"
+def test_a_file_of_a_user_among_the_metadata_is_named(stand: Stand) -> None:
+    changed(stand)
+    mine = stand.venv.site / "onnxruntime_gpu-1.26.0.dist-info" / "mine.txt"
     mine.write_text("mine")
 
-    assert refusal(quick, quick.undo).endswith("mine.txt")
+    assert refusal(stand, stand.undo).endswith("mine.txt")
 
 
-def test_what_came_later_takes_nothing_of_others_with_it(quick: Stand) -> None:
+def test_what_came_later_takes_nothing_of_others_with_it(stand: Stand) -> None:
     """Its RECORD names files of another distribution, and the Python of the environment."""
-    quick.have(CPU, "bystander 1.0")
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
-    info = quick.venv.site / "late-1.0.dist-info"
+    stand.have(CPU, "bystander 1.0")
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+    info = stand.venv.site / "late-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: late\nVersion: 1.0\n")
-    (quick.venv.site / "onnxruntime" / "late.py").touch()
+    (stand.venv.site / "onnxruntime" / "late.py").touch()
     rows = ["onnxruntime/late.py", "bystander/__init__.py", "../../../bin/python"]
     rows += ["../../../pyvenv.cfg", "late-1.0.dist-info/METADATA", "late-1.0.dist-info/RECORD"]
     (info / "RECORD").write_text("".join(f"{row},,\n" for row in rows))
-    assert refusal(quick, quick.undo).startswith("late-1.0.dist-info")
+    assert refusal(stand, stand.undo).startswith("late-1.0.dist-info")
 
-    quick.undo(allow_changed=True)
+    stand.undo(allow_changed=True)
 
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_apply_that_nobody_touched_is_put_back(quick: Stand, moment: str) -> None:
-    site = killed_apply(quick, moment)
+def test_a_killed_apply_that_nobody_touched_is_put_back(stand: Stand, moment: str) -> None:
+    site = killed_apply(stand, moment)
 
     assert pending_recovery(site)
     recover_interrupted(site)
 
-    assert quick.unchanged()
-    assert not (quick.state / "1").exists()
+    assert stand.unchanged()
+    assert not (stand.state / "1").exists()
 
 
-def test_a_repair_by_hand_can_be_kept(quick: Stand) -> None:
-    site = killed_apply(quick, "placed")
-    quick.venv.install(quick.wheels[OTHER])
-    repaired = state_of(quick.venv.folder)
+def test_a_repair_by_hand_can_be_kept(stand: Stand) -> None:
+    site = killed_apply(stand, "placed")
+    stand.venv.install(stand.wheels[OTHER])
+    repaired = state_of(stand.venv.folder)
     with pytest.raises(Error, match="unfinished-change"):
         discard_undo_data(site)
 
     assert discard_undo_data(site, allow_changed=True) == 0
 
-    assert state_of(quick.venv.folder) == repaired
-    assert not quick.state.exists()
+    assert state_of(stand.venv.folder) == repaired
+    assert not stand.state.exists()
 
 
 @pytest.mark.parametrize("what", ["grown", "other", "shorter"])
-def test_a_file_that_changed_after_a_kill_is_not_overwritten(quick: Stand, what: str) -> None:
-    site = killed_apply(quick, "placed")
-    library = quick.venv.site / "onnxruntime/capi/libonnxruntime_providers_cuda.so"
+def test_a_file_that_changed_after_a_kill_is_not_overwritten(stand: Stand, what: str) -> None:
+    site = killed_apply(stand, "placed")
+    library = stand.venv.site / "onnxruntime/capi/libonnxruntime_providers_cuda.so"
     text = library.read_bytes()
     changes = {"grown": text + b"x", "other": bytes(len(text)), "shorter": text[:100]}
     library.write_bytes(changes[what])
 
-    assert "providers_cuda" in refusal(quick, lambda: recover_interrupted(site))
+    assert "providers_cuda" in refusal(stand, lambda: recover_interrupted(site))
     library.write_bytes(text)
     recover_interrupted(site)
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
-def changed(quick: Stand) -> None:
-    quick.have(CPU)
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+def changed(stand: Stand) -> None:
+    stand.have(CPU)
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
 
 
-def test_another_build_in_the_shared_folder(quick: Stand) -> None:
-    quick.have(OTHER)
-    quick.apply(quick.plan(*CUDA))
-    quick.venv.install(quick.wheels[CPU])
+def test_another_build_in_the_shared_folder(stand: Stand) -> None:
+    stand.have(OTHER)
+    stand.apply(stand.plan(*CUDA))
+    stand.venv.install(stand.wheels[CPU])
 
-    assert refusal(quick, quick.undo).startswith("onnxruntime-1.22.1.dist-info")
+    assert refusal(stand, stand.undo).startswith("onnxruntime-1.22.1.dist-info")
 
-    quick.undo(allow_changed=True)
-    assert quick.unchanged()
+    stand.undo(allow_changed=True)
+    assert stand.unchanged()
 
 
-def test_another_file_of_the_same_size_and_time_is_another(quick: Stand) -> None:
+def test_another_file_of_the_same_size_and_time_is_another(stand: Stand) -> None:
     """Files of FAT have the time of two seconds: what a user writes meanwhile looks the same."""
-    site = killed_apply(quick, "set-aside")
-    kept = next((quick.state / "1" / "aside").glob("*-INSTALLER"))
-    info = quick.venv.site / "onnxruntime-1.22.1.dist-info"
+    site = killed_apply(stand, "set-aside")
+    kept = next((stand.state / "1" / "aside").glob("*-INSTALLER"))
+    info = stand.venv.site / "onnxruntime-1.22.1.dist-info"
     info.mkdir(exist_ok=True)
     (info / "INSTALLER").write_bytes(b"my"[: kept.stat().st_size])
     then = kept.stat().st_mtime_ns + 10**9
     os.utime(info / "INSTALLER", ns=(then, then))
 
-    assert "INSTALLER" in refusal(quick, lambda: recover_interrupted(site))
+    assert "INSTALLER" in refusal(stand, lambda: recover_interrupted(site))
 
     (info / "INSTALLER").write_bytes(kept.read_bytes())
     os.utime(info / "INSTALLER", ns=(then, then))
     recover_interrupted(site)
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
 def test_a_signal_before_the_first_step_has_changed_nothing(
-    quick: Stand, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no folder of the change yet: nothing is to be put back, and nothing failed."""
-    quick.have(CPU)
+    stand.have(CPU)
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(JournaledChange, "begin", interrupted)
-    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+    plan = stand.plan(GOOD, uninstall=("onnxruntime",))
 
-    assert quick.fails(plan).code == "apply-interrupted"
-
-
-def test_what_was_set_aside_is_gone(quick: Stand) -> None:
-    changed(quick)
-    shutil.rmtree(quick.state / "1" / "aside")
-
-    assert "onnxruntime" in refusal(quick, quick.undo, "undo-impossible")
-    refusal(quick, lambda: quick.undo(allow_changed=True), "undo-impossible")
-    (quick.state / "1" / "aside").mkdir()
-    refusal(quick, quick.undo, "undo-impossible")
+    assert stand.fails(plan).code == "apply-interrupted"
 
 
-def test_one_file_of_what_was_set_aside_is_another(quick: Stand) -> None:
-    changed(quick)
-    next((quick.state / "1" / "aside").glob("*-__init__.py")).write_text("another")
+def test_what_was_set_aside_is_gone(stand: Stand) -> None:
+    changed(stand)
+    shutil.rmtree(stand.state / "1" / "aside")
 
-    assert "__init__.py" in refusal(quick, quick.undo, "undo-impossible")
+    assert "onnxruntime" in refusal(stand, stand.undo, "undo-impossible")
+    refusal(stand, lambda: stand.undo(allow_changed=True), "undo-impossible")
+    (stand.state / "1" / "aside").mkdir()
+    refusal(stand, stand.undo, "undo-impossible")
 
 
-def test_a_folder_that_is_a_link_now(quick: Stand, tmp_path: Path) -> None:
+def test_one_file_of_what_was_set_aside_is_another(stand: Stand) -> None:
+    changed(stand)
+    next((stand.state / "1" / "aside").glob("*-__init__.py")).write_text("another")
+
+    assert "__init__.py" in refusal(stand, stand.undo, "undo-impossible")
+
+
+def test_a_folder_that_is_a_link_now(stand: Stand, tmp_path: Path) -> None:
     """Everything in it would be put back, and taken out, somewhere else."""
-    changed(quick)
-    shutil.move(quick.venv.site / "onnxruntime", tmp_path / "elsewhere")
-    (quick.venv.site / "onnxruntime").symlink_to(tmp_path / "elsewhere")
+    changed(stand)
+    shutil.move(stand.venv.site / "onnxruntime", tmp_path / "elsewhere")
+    (stand.venv.site / "onnxruntime").symlink_to(tmp_path / "elsewhere")
     elsewhere = state_of(tmp_path / "elsewhere")
 
-    refusal(quick, lambda: quick.undo(allow_changed=True), "undo-impossible")
+    refusal(stand, lambda: stand.undo(allow_changed=True), "undo-impossible")
     assert state_of(tmp_path / "elsewhere") == elsewhere
 
 
 @pytest.mark.parametrize("what", ["deleted", "edited", "link", "folder"])
-def test_a_file_of_the_change_that_somebody_changed(quick: Stand, what: str) -> None:
-    changed(quick)
-    path = quick.venv.site / "onnxruntime" / "__init__.py"
+def test_a_file_of_the_change_that_somebody_changed(stand: Stand, what: str) -> None:
+    changed(stand)
+    path = stand.venv.site / "onnxruntime" / "__init__.py"
     path.unlink()
     if what == "edited":
         path.write_text("mine")
@@ -353,64 +348,64 @@ def test_a_file_of_the_change_that_somebody_changed(quick: Stand, what: str) -> 
     elif what == "folder":
         path.mkdir()
 
-    assert refusal(quick, quick.undo) == str(Path("onnxruntime", "__init__.py"))
+    assert refusal(stand, stand.undo) == str(Path("onnxruntime", "__init__.py"))
 
-    quick.undo(allow_changed=True)
-    assert quick.unchanged()
+    stand.undo(allow_changed=True)
+    assert stand.unchanged()
 
 
-def test_a_file_that_was_written_again_with_the_same_bytes_is_no_difference(quick: Stand) -> None:
-    changed(quick)
-    path = quick.venv.site / "nvidia" / "cudnn" / "lib" / "libcudnn.so.9"
+def test_a_file_that_was_written_again_with_the_same_bytes_is_no_difference(stand: Stand) -> None:
+    changed(stand)
+    path = stand.venv.site / "nvidia" / "cudnn" / "lib" / "libcudnn.so.9"
     path.write_bytes(path.read_bytes())
     os.utime(path, (1, 1))
 
-    quick.undo()
+    stand.undo()
 
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
-def test_something_in_a_place_that_becomes_taken_again(quick: Stand) -> None:
-    changed(quick)
-    path = quick.venv.site / "onnxruntime-1.22.1.dist-info"
+def test_something_in_a_place_that_becomes_taken_again(stand: Stand) -> None:
+    changed(stand)
+    path = stand.venv.site / "onnxruntime-1.22.1.dist-info"
     path.write_text("mine")
 
-    assert path.name in refusal(quick, quick.undo)
+    assert path.name in refusal(stand, stand.undo)
     path.unlink()
     path.mkdir()
     (path / "METADATA").write_text("mine")
-    assert "METADATA" in refusal(quick, quick.undo)
-    quick.undo(allow_changed=True)
-    assert quick.unchanged()
+    assert "METADATA" in refusal(stand, stand.undo)
+    stand.undo(allow_changed=True)
+    assert stand.unchanged()
 
 
-def test_what_a_distribution_that_came_later_shares_stays(quick: Stand) -> None:
-    changed(quick)
-    quick.venv.install(quick.wheels["nvidia-curand-cu12 12.9.2.10"])
+def test_what_a_distribution_that_came_later_shares_stays(stand: Stand) -> None:
+    changed(stand)
+    stand.venv.install(stand.wheels["nvidia-curand-cu12 12.9.2.10"])
 
-    quick.undo()
+    stand.undo()
 
-    assert (quick.venv.site / "nvidia" / "__init__.py").exists()
-    assert quick.names() == {"onnxruntime": "1.22.1", "nvidia-curand-cu12": "12.9.2.10"}
+    assert (stand.venv.site / "nvidia" / "__init__.py").exists()
+    assert stand.names() == {"onnxruntime": "1.22.1", "nvidia-curand-cu12": "12.9.2.10"}
 
 
-def test_something_else_changes_the_environment_during_a_change_that_fails(quick: Stand) -> None:
-    quick.have(CPU)
-    plan = quick.plan(*CUDA, uninstall=("onnxruntime",))
+def test_something_else_changes_the_environment_during_a_change_that_fails(stand: Stand) -> None:
+    stand.have(CPU)
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
 
     def other_tool() -> tuple[bool, str]:
-        quick.venv.install(quick.wheels[OTHER])
+        stand.venv.install(stand.wheels[OTHER])
         return False, "no"
 
     with pytest.raises(Error) as caught:
-        quick.apply(plan, verify=other_tool)
+        stand.apply(plan, verify=other_tool)
 
     assert caught.value.code == "restore-changed"
     names = str(caught.value.values["names"]).split(", ")
     assert "onnxruntime_gpu-1.31.1.dist-info" in names
     assert all(" " not in name for name in names)
-    recover_interrupted(Site.of(quick.venv.target()), allow_changed=True)
-    assert quick.unchanged()
+    recover_interrupted(Site.of(stand.venv.target()), allow_changed=True)
+    assert stand.unchanged()
 
 
 def fill(folder: Path) -> None:
@@ -426,14 +421,8 @@ def fill(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
-@pytest.mark.parametrize("pip", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_disk_that_fills_before_the_roll_back(
-    stand_of: Callable[..., Stand],
-    mounted: Callable[..., Path],
-    tmp_path: Path,
-    kind: str,
-    *,
-    pip: bool,
+    stand: Stand, mounted: Callable[..., Path], tmp_path: Path, kind: str
 ) -> None:
     """Neither space nor inodes are left when the verification says no."""
     if kind == "ext4":
@@ -447,7 +436,6 @@ def test_a_disk_that_fills_before_the_roll_back(
         disk = mounted("-o", "loop", str(image))
     else:
         disk = mounted("-t", "tmpfs", "-o", "size=96m,nr_inodes=4000", "tmpfs")
-    stand = stand_of("pip" if pip else "uv")
     shutil.copytree(stand.venv.folder, disk / "venv", symlinks=True)
     stand.venv = Venv(folder=disk / "venv")
     stand.have(CPU)
@@ -467,10 +455,10 @@ def test_a_disk_that_fills_before_the_roll_back(
 @pytest.mark.untraced
 @pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("event", ["exception", "return", "line", "call"])
-def test_two_signals_in_quick_succession(quick: Stand, event: str) -> None:
+def test_two_signals_in_quick_succession(stand: Stand, event: str) -> None:
     """The second comes at one of the next events after the first, wherever that is."""
-    quick.have(CPU)
-    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+    stand.have(CPU)
+    plan = stand.plan(GOOD, uninstall=("onnxruntime",))
     left = [event]
 
     def traced(frame: FrameType, what: str, _: object) -> Any:
@@ -489,21 +477,21 @@ def test_two_signals_in_quick_succession(quick: Stand, event: str) -> None:
         return True, ""
 
     try:
-        error = quick.fails(plan, verify=signalled)
+        error = stand.fails(plan, verify=signalled)
     finally:
         sys.settrace(None)
 
     assert error.code == "apply-interrupted"
 
 
-def test_the_reader_of_what_is_said_is_gone(quick: Stand) -> None:
-    quick.have(CPU)
-    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+def test_the_reader_of_what_is_said_is_gone(stand: Stand) -> None:
+    stand.have(CPU)
+    plan = stand.plan(GOOD, uninstall=("onnxruntime",))
 
     def broken(*_: object, **__: object) -> None:
         raise BrokenPipeError
 
-    assert quick.fails(plan, progress=quiet_until("verify", broken)).code == "apply-interrupted"
+    assert stand.fails(plan, progress=quiet_until("verify", broken)).code == "apply-interrupted"
 
 
 def quiet_until(code: str, act: Callable[[], None]) -> Callable[..., None]:
@@ -519,29 +507,29 @@ def quiet_until(code: str, act: Callable[[], None]) -> Callable[..., None]:
 
 
 def test_a_defect_in_the_roll_back_is_told_as_one_that_failed(
-    quick: Stand, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick.have(CPU)
-    plan = quick.plan(GOOD, uninstall=("onnxruntime",))
+    stand.have(CPU)
+    plan = stand.plan(GOOD, uninstall=("onnxruntime",))
 
     def defect(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("ortgpu_fix.apply.undo_check.compare", defect)
     with pytest.raises(Error) as caught:
-        quick.apply(plan, verify=lambda: (False, "no"))
+        stand.apply(plan, verify=lambda: (False, "no"))
     assert caught.value.code == "restore-failed"
     monkeypatch.undo()
-    recover_interrupted(Site.of(quick.venv.target()))
-    assert quick.unchanged()
+    recover_interrupted(Site.of(stand.venv.target()))
+    assert stand.unchanged()
 
 
 def test_a_folder_comes_back_where_the_one_around_it_went_with_a_newcomer(
-    quick: Stand, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else wrote into the outer folder when it was emptied: it stood, the inner went."""
-    quick.have(CPU)
-    late = quick.venv.site / "onnxruntime" / "late.py"
+    stand.have(CPU)
+    late = stand.venv.site / "onnxruntime" / "late.py"
     emptied_folders: Callable[..., set[str]] = vars(journaled_change)["emptied_folders"]
 
     def meanwhile(*given: Any) -> set[str]:
@@ -550,12 +538,12 @@ def test_a_folder_comes_back_where_the_one_around_it_went_with_a_newcomer(
 
     with monkeypatch.context() as patched:
         patched.setattr(journaled_change, "emptied_folders", meanwhile)
-        quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
+        stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
     late.unlink()
-    quick.venv.install(quick.wheels[OTHER])
+    stand.venv.install(stand.wheels[OTHER])
 
-    refusal(quick, quick.undo)
-    quick.undo(allow_changed=True)
+    refusal(stand, stand.undo)
+    stand.undo(allow_changed=True)
 
-    now = state_of(quick.venv.folder)
-    assert {path for path, what in quick.before.items() if now.get(path) != what} == set()
+    now = state_of(stand.venv.folder)
+    assert {path for path, what in stand.before.items() if now.get(path) != what} == set()

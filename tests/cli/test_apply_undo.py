@@ -30,14 +30,12 @@ from ortgpu_fix.apply.journaled_change import JournaledChange, append
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.data_files import example_machine
-from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.utils.process import install_environment
 from support.local_index import make_wheel
 from support.standin_wheels import clean_environment, state_of
 
@@ -51,7 +49,7 @@ def command(tmp_path: Path) -> Command:
     (tmp_path / "temporary").mkdir()
 
     def start(*argv: str, env: Mapping[str, str] | None = None) -> Any:
-        environ = install_environment(os.environ) | {"HOME": str(tmp_path / "home")}
+        environ = clean_environment() | {"HOME": str(tmp_path / "home")}
         environ |= {"LANG": "C.UTF-8", "TMPDIR": str(tmp_path / "temporary")} | dict(env or {})
         done = run_here(*argv, cwd=tmp_path / "home", env=environ)
         assert "Traceback" not in done.stderr
@@ -62,11 +60,11 @@ def command(tmp_path: Path) -> Command:
 
 
 @pytest.fixture
-def changed(quick: Stand) -> Stand:
+def changed(stand: Stand) -> Stand:
     """An environment after a good apply."""
-    quick.have("onnxruntime 1.22.1")
-    quick.apply(quick.plan(*CUDA, uninstall=("onnxruntime",)))
-    return quick
+    stand.have("onnxruntime 1.22.1")
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+    return stand
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
@@ -130,9 +128,9 @@ def test_a_change_that_had_not_begun_hides_none(changed: Stand, command: Command
     assert (done.returncode, changed.unchanged()) == (0, True)
 
 
-def test_an_undo_says_what_stays_that_the_user_installed(quick: Stand, command: Command) -> None:
-    quick.apply(quick.plan(*CUDA, requires=("flatbuffers",)))
-    site, python = quick.venv.site, ("--python", str(quick.venv.folder))
+def test_an_undo_says_what_stays_that_the_user_installed(stand: Stand, command: Command) -> None:
+    stand.apply(stand.plan(*CUDA, requires=("flatbuffers",)))
+    site, python = stand.venv.site, ("--python", str(stand.venv.folder))
     for path in site.glob("flatbuffers*"):
         shutil.rmtree(path)
     text = {"flatbuffers/__init__.py": b"# another"}
@@ -149,7 +147,7 @@ def test_an_undo_says_what_stays_that_the_user_installed(quick: Stand, command: 
     done = command("undo", "--yes", "--allow", "changed", *python)
 
     assert done.stdout == (
-        f"{quick.venv.folder} is as it was before the last apply, but for what was installed since "
+        f"{stand.venv.folder} is as it was before the last apply, but for what was installed since "
         "and stays: flatbuffers 25.2.10\n"
     )
     assert done.returncode == 0
@@ -265,9 +263,9 @@ def interrupt(stand: Stand, path: str = "onnxruntime/__init__.py") -> None:
     change.set_aside([str(stand.venv.site / path)])
 
 
-def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Command) -> None:
-    interrupt(quick)
-    python = ("--python", str(quick.venv.folder))
+def test_every_run_says_that_a_change_was_interrupted(stand: Stand, command: Command) -> None:
+    interrupt(stand)
+    python = ("--python", str(stand.venv.folder))
 
     shown = command("--facts", "example", *python)
     assert "This environment is being changed now, or a change ended half-way" in shown.stdout
@@ -279,71 +277,71 @@ def test_every_run_says_that_a_change_was_interrupted(quick: Stand, command: Com
 
     assert done.returncode == 0
     assert "An earlier run was interrupted" in done.stdout
-    assert quick.unchanged()
-    assert not quick.state.exists()
+    assert stand.unchanged()
+    assert not stand.state.exists()
 
 
 @pytest.mark.parametrize(
     "machine", [("--facts", "example"), ("--driver", "535.104.12", "--gpu", "A100")]
 )
 def test_apply_puts_back_first_what_was_interrupted(
-    quick: Stand, command: Command, machine: tuple[str, ...]
+    stand: Stand, command: Command, machine: tuple[str, ...]
 ) -> None:
     """And looks at the environment again: at first it had no readable CPU build."""
-    interrupt(quick, "onnxruntime-1.22.1.dist-info/METADATA")
+    interrupt(stand, "onnxruntime-1.22.1.dist-info/METADATA")
 
-    argv = ("--apply", *machine, "--offline", "--python", str(quick.venv.folder))
-    half = state_of(quick.venv.folder)
+    argv = ("--apply", *machine, "--offline", "--python", str(stand.venv.folder))
+    half = state_of(stand.venv.folder)
 
     assert command(*argv).returncode == 2  # nobody said yes to putting back
-    assert state_of(quick.venv.folder) == half
+    assert state_of(stand.venv.folder) == half
     done = command(*argv, "--yes")
 
     assert done.returncode == 7  # there are no wheels
     assert "An earlier run was interrupted" in done.stderr
     assert "onnxruntime 1.22.1 is the CPU build" in done.stdout
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
-def test_a_repair_by_hand_is_not_put_back_over(quick: Stand, command: Command) -> None:
+def test_a_repair_by_hand_is_not_put_back_over(stand: Stand, command: Command) -> None:
     """Neither by undo nor by the next apply, unless that is allowed."""
-    interrupt(quick)
-    (quick.venv.site / "onnxruntime" / "__init__.py").write_text("repaired")
-    repaired = state_of(quick.venv.folder)
-    python = ("--python", str(quick.venv.folder))
+    interrupt(stand)
+    (stand.venv.site / "onnxruntime" / "__init__.py").write_text("repaired")
+    repaired = state_of(stand.venv.folder)
+    python = ("--python", str(stand.venv.folder))
 
     for argv in (("undo",), ("--apply", "--facts", "example", "--offline")):
         done = command(*argv, "--yes", *python)
         assert done.returncode == 2
         assert "onnxruntime/__init__.py" in done.stderr
         assert "--allow changed" in done.stderr
-        assert state_of(quick.venv.folder) == repaired
+        assert state_of(stand.venv.folder) == repaired
     assert command("undo", "--yes", "--allow", "changed", *python).returncode == 0
-    assert quick.unchanged()
+    assert stand.unchanged()
 
 
-def test_a_repair_by_hand_is_kept_on_request(quick: Stand, command: Command) -> None:
-    interrupt(quick)
-    (quick.venv.site / "onnxruntime" / "__init__.py").write_text("repaired")
-    repaired = state_of(quick.venv.folder)
-    argv = ("undo", "--forget", "--yes", "--python", str(quick.venv.folder))
+def test_a_repair_by_hand_is_kept_on_request(stand: Stand, command: Command) -> None:
+    interrupt(stand)
+    (stand.venv.site / "onnxruntime" / "__init__.py").write_text("repaired")
+    repaired = state_of(stand.venv.folder)
+    argv = ("undo", "--forget", "--yes", "--python", str(stand.venv.folder))
 
     assert command(*argv).returncode == 2
     assert command(*argv, "--allow", "changed").returncode == 0
 
-    assert state_of(quick.venv.folder) == repaired
-    assert not quick.state.exists()
+    assert state_of(stand.venv.folder) == repaired
+    assert not stand.state.exists()
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_undo_after_a_killed_download(quick: Stand, command: Command, *, as_json: bool) -> None:
-    quick.have("onnxruntime 1.22.1")
-    wheels = quick.state / "stage" / "wheels"
+def test_undo_after_a_killed_download(stand: Stand, command: Command, *, as_json: bool) -> None:
+    stand.have("onnxruntime 1.22.1")
+    wheels = stand.state / "stage" / "wheels"
     wheels.mkdir(parents=True)
     (wheels / "onnxruntime_gpu.whl.part").write_bytes(bytes(3000))
     flags = ("--json",) if as_json else ()
 
-    done = command("undo", *flags, "--python", str(quick.venv.folder))
+    done = command("undo", *flags, "--python", str(stand.venv.folder))
 
     assert done.returncode == 0
     if as_json:
@@ -351,41 +349,34 @@ def test_undo_after_a_killed_download(quick: Stand, command: Command, *, as_json
         assert (document["undone"], document["freed"]) == (False, 3000)
     else:
         assert "had not been changed; the downloads were removed (3 kB)" in done.stdout
-    assert not quick.state.exists()
-    assert quick.unchanged()
+    assert not stand.state.exists()
+    assert stand.unchanged()
 
 
-@pytest.mark.parametrize("by_uv", [True, False])
-def test_undo_after_a_download_that_was_really_killed(
-    quick: Stand, command: Command, monkeypatch: pytest.MonkeyPatch, *, by_uv: bool
-) -> None:
-    quick.have("onnxruntime 1.22.1")
-    wheel = quick.wheels[CUDA[0]]
-    quick.server.behaviour.faults[wheel.name] = "trickle"
-    if not by_uv:
-        monkeypatch.setattr(Uv, "fetch", lambda *_: False)
-    plan, target = quick.plan(*CUDA, uninstall=("onnxruntime",)), quick.venv.target()
+def test_undo_after_a_download_that_was_really_killed(stand: Stand, command: Command) -> None:
+    stand.have("onnxruntime 1.22.1")
+    wheel = stand.wheels[CUDA[0]]
+    stand.server.behaviour.faults[wheel.name] = "trickle"
+    plan, target = stand.plan(*CUDA, uninstall=("onnxruntime",)), stand.venv.target()
     child = os.fork()
     if child == 0:
-        quick.apply(plan, target=target, engine=quick.engine())
+        stand.apply(plan, target=target, uv=stand.uv())
         os._exit(0)
-    part = quick.state / "stage" / "wheels" / f"{wheel.name}.part"
-    if by_uv:  # which has begun to install into its prefix
-        part = quick.state / "stage" / "engine" / "install.txt"
+    part = stand.state / "stage" / "uv" / "pylock.toml"  # uv has begun to install
     end = time.monotonic() + 60
     while not part.exists() and time.monotonic() < end:
         time.sleep(0.02)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    quick.server.behaviour.faults.clear()
+    stand.server.behaviour.faults.clear()
     assert part.exists()
 
-    done = command("undo", "--python", str(quick.venv.folder))
+    done = command("undo", "--python", str(stand.venv.folder))
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "had not been changed; the downloads were removed" in done.stdout
-    assert not quick.state.exists()
-    assert quick.unchanged()
+    assert not stand.state.exists()
+    assert stand.unchanged()
 
 
 @pytest.mark.parametrize("damage", ["journal", "folder"])
@@ -448,7 +439,7 @@ def test_a_signal_leaves_nothing_in_the_temporary_folder(
     code = f"import time; open({str(began)!r}, 'w').close(); time.sleep(60)"
     (package / "__init__.py").write_text(code)
     (tmp_path / "temporary").mkdir()
-    env = install_environment(os.environ) | {"TMPDIR": str(tmp_path / "temporary")}
+    env = clean_environment() | {"TMPDIR": str(tmp_path / "temporary")}
     argv = [sys.executable, "-m", "ortgpu_fix", "verify", "--python", str(python)]
     with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + 60
@@ -505,7 +496,7 @@ def test_a_python_of_another_tool(
     # With the flag it goes on, as far as a machine without wheels and network goes, or its disk.
     done = command(*PLANNED, "--json", "--allow", allow, "--python", str(prefix))
     assert done.returncode == 7
-    assert refusal(done) in {"requirements-impossible", "no-space"}
+    assert refusal(done) in {"files-not-kept", "no-space"}
     assert state_of(folder) == before
 
 
@@ -553,14 +544,14 @@ def test_what_would_be_lost_is_refused_before_an_index_is_asked(
     prefix: Path, command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = environments.site_packages(prefix)
-    environments.put(folder, "onnxruntime-training", "1.19.2")
+    environments.put(folder, "onnxruntime-training-cpu", "1.19.2")
     before = state_of(prefix.parents[1])
 
     done = command(*PLANNED, "--json", "--python", str(prefix))
     assert (done.returncode, refusal(done)) == (2, "would-lose")
     assert state_of(prefix.parents[1]) == before
     done = command(*PLANNED, "--json", "--allow", "provider", "--python", str(prefix))
-    assert refusal(done) in {"requirements-impossible", "no-space"}
+    assert refusal(done) in {"files-not-kept", "no-space"}
 
     assert __main__.main([*PLANNED, "--json", "--python", str(prefix)]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "would-lose"
@@ -606,27 +597,27 @@ def healthy(stand: Stand, folder: Path) -> None:
 
 
 def test_an_apply_that_nobody_confirms_shows_the_plan_and_changes_nothing(
-    quick: Stand, command: Command
+    stand: Stand, command: Command
 ) -> None:
-    before = state_of(quick.venv.folder)
+    before = state_of(stand.venv.folder)
 
-    done = command("--apply", "--facts", "example", "--python", str(quick.venv.folder))
+    done = command("--apply", "--facts", "example", "--python", str(stand.venv.folder))
 
     assert done.returncode == 2
     assert "+ onnxruntime-gpu" in done.stdout
     assert "ortgpu-fix --apply" not in done.stdout  # that is what runs
     assert "--yes" in done.stderr
-    assert state_of(quick.venv.folder) == before
+    assert state_of(stand.venv.folder) == before
 
 
 def test_requirements_files_are_written_after_all_is_well(
-    quick: Stand, command: Command, tmp_path: Path
+    stand: Stand, command: Command, tmp_path: Path
 ) -> None:
-    healthy(quick, tmp_path)
+    healthy(stand, tmp_path)
     file = tmp_path / "home/r.txt"
     text = "# mine\nonnxruntime-gpu[cuda]==1.25.0 ; sys_platform == 'linux'  # fast\r\nnumpy\n"
     file.write_bytes(text.encode())
-    flags = ("--apply", "--facts", "example", "--python", str(quick.venv.folder), "-r", "r.txt")
+    flags = ("--apply", "--facts", "example", "--python", str(stand.venv.folder), "-r", "r.txt")
     bare = ("--no-autoload", "--no-provide")
 
     refused = command(*flags, *bare)  # the pin of the file itself counts where it stays
@@ -644,14 +635,14 @@ def test_requirements_files_are_written_after_all_is_well(
 
 
 def test_a_requirements_file_that_cannot_be_written_is_told_with_what_is_done(
-    quick: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was an error of its own, exit 7, which says that nothing was changed."""
-    healthy(quick, tmp_path)
+    healthy(stand, tmp_path)
     home = tmp_path / "home"
     for name in ("a.txt", "b.txt"):
         (home / name).write_text("onnxruntime-gpu==1.25.0\n")
-    flags = ["--apply", "--facts", "example", "--python", str(quick.venv.folder)]
+    flags = ["--apply", "--facts", "example", "--python", str(stand.venv.folder)]
     flags += ["--write", "-r", "a.txt", "-r", "b.txt", "--no-autoload", "--no-provide"]
 
     def failing(path: Path, content: bytes) -> None:
@@ -675,17 +666,17 @@ def test_a_requirements_file_that_cannot_be_written_is_told_with_what_is_done(
 
 
 def test_a_requirements_file_without_a_place_is_named_before_anything_is_done(
-    quick: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing of it changes, it need not be writable."""
-    healthy(quick, tmp_path)
+    healthy(stand, tmp_path)
     (tmp_path / "home/r.txt").write_text("onnxruntime-gpu==1.25.0\n")
 
     def nowhere(path: Path) -> None:
         raise Error("file-unwritable", file=path, cause="no place")
 
     monkeypatch.setattr("ortgpu_fix.requirements.files.check_place", nowhere)
-    flags = ["--apply", "--facts", "example", "--python", str(quick.venv.folder)]
+    flags = ["--apply", "--facts", "example", "--python", str(stand.venv.folder)]
     flags += ["--write", "-r", "r.txt", "--no-autoload", "--no-provide"]
     assert command(*flags).returncode == 7
     assert (tmp_path / "home/r.txt").read_text() == "onnxruntime-gpu==1.25.0\n"
@@ -699,11 +690,11 @@ def buffered() -> dict[str, str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows tells of a closed pipe otherwise")
-def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(quick: Stand) -> None:
+def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(stand: Stand) -> None:
     """`ortgpu-fix --apply --yes | head -1`: it is not done, so it is not 0."""
-    quick.have("onnxruntime 1.22.1")
+    stand.have("onnxruntime 1.22.1")
     words = ["--apply", "--yes", "--offline", "--facts", "example"]
-    argv = [sys.executable, "-m", "ortgpu_fix", *words, "--python", str(quick.venv.folder)]
+    argv = [sys.executable, "-m", "ortgpu_fix", *words, "--python", str(stand.venv.folder)]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -713,8 +704,8 @@ def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(quick: Stand) -
 
     assert done.returncode == 4
     assert "Interrupted, and everything is as it was before" in done.stderr
-    assert quick.unchanged()
-    assert not quick.state.exists()
+    assert stand.unchanged()
+    assert not stand.state.exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows tells of a closed pipe otherwise")
@@ -734,8 +725,8 @@ def test_what_nobody_reads_leaves_the_exit_code_of_an_error() -> None:
 
 
 @pytest.mark.parametrize("step", ["resolve", "set-aside"])
-def test_a_reader_that_goes_away_during_an_apply_is_no_broken_disk(quick: Stand, step: str) -> None:
-    quick.have("onnxruntime 1.22.1")
+def test_a_reader_that_goes_away_during_an_apply_is_no_broken_disk(stand: Stand, step: str) -> None:
+    stand.have("onnxruntime 1.22.1")
     codes = []
 
     def progress(code: str, /, **_: object) -> None:
@@ -743,6 +734,6 @@ def test_a_reader_that_goes_away_during_an_apply_is_no_broken_disk(quick: Stand,
         if code == step:
             raise BrokenPipeError(32, "Broken pipe")
 
-    error = quick.fails(quick.plan(*CUDA, uninstall=("onnxruntime",)), progress=progress)
+    error = stand.fails(stand.plan(*CUDA, uninstall=("onnxruntime",)), progress=progress)
 
     assert (error.code, step in codes) == ("apply-interrupted", True)

@@ -14,7 +14,7 @@ import pytest
 from other_user import SOMEBODY, acting_as, closed, with_others
 
 from ortgpu_fix.__main__ import main
-from ortgpu_fix.cli.matrix_files import readings_folder, user_file, wheels_folder
+from ortgpu_fix.cli.matrix_files import readings_folder, user_file
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.additions import additions_json
 
@@ -26,8 +26,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / ".cache"))
     kept = tmp_path / ".cache" / "ortgpu-fix"
-    (kept / "wheels").mkdir(parents=True)
-    (kept / "wheels" / "a-1-py3-none-any.whl").write_bytes(bytes(3_000_000))
     (kept / "readings" / "ab").mkdir(parents=True)
     (kept / "readings" / "ab" / "x.json").write_bytes(bytes(2000))
     (tmp_path / ".cache" / "uv").mkdir()
@@ -45,22 +43,21 @@ def test_how_much_it_is(home: Path, capsys: pytest.CaptureFixture[str], words: l
     assert json.loads(capsys.readouterr().out) == {
         "schema": 1,
         "folder": str(home / ".cache" / "ortgpu-fix"),
-        "bytes": {"wheels": 3_000_000, "readings": 2000},
+        "bytes": {"readings": 2000},
     }
     assert main(words) == 0
-    first, wheels, readings = capsys.readouterr().out.splitlines()
+    first, readings = capsys.readouterr().out.splitlines()
     assert first.startswith(f"Kept in {home}")
-    assert wheels.endswith(" 3 MB")
     assert readings.endswith(" 2 kB")
 
 
 def test_it_is_removed_and_nothing_else(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "purge"]) == 0
 
-    assert capsys.readouterr().out.startswith("Removed 3 MB from ")
+    assert capsys.readouterr().out.startswith("Removed 2 kB from ")
     assert (home / ".cache" / "uv").is_dir()
     assert main(["cache", "purge", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["bytes"] == {"wheels": 0, "readings": 0}
+    assert json.loads(capsys.readouterr().out)["bytes"] == {"readings": 0}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a user of Windows has LOCALAPPDATA")
@@ -164,7 +161,7 @@ def test_root_with_the_home_of_a_user_keeps_nothing_there_and_says_so_once(
     give(home, SOMEBODY)
     environ = {"HOME": str(home)}
 
-    assert [wheels_folder(environ), readings_folder(environ), wheels_folder(environ)] == [None] * 3
+    assert [readings_folder(environ), readings_folder(environ)] == [None] * 2
 
     said = capsys.readouterr().err
     assert said.count(f"{kept} belongs to another user (with sudo: `sudo -H` ") == 1
@@ -183,21 +180,19 @@ def test_root_leaves_what_a_user_keeps_to_that_user(
 
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("Removed 0 B from ")
-    assert [line.partition(" belongs to another user: ")[0] for line in told[1:]] == [
-        str(home / ".cache" / "ortgpu-fix" / name) for name in ("wheels", "readings")
-    ]
-    assert (home / ".cache" / "ortgpu-fix" / "wheels" / "a-1-py3-none-any.whl").is_file()
+    readings = home / ".cache" / "ortgpu-fix" / "readings"
+    assert [line.partition(" belongs to another user: ")[0] for line in told[1:]] == [str(readings)]
+    assert (readings / "ab" / "x.json").is_file()
 
 
 @with_others
 def test_a_user_is_told_what_of_the_cache_is_roots(capsys: pytest.CaptureFixture[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        kept = Path(folder, ".cache", "ortgpu-fix")
-        for name in ("wheels", "readings"):
-            (kept / name).mkdir(parents=True)
-            (kept / name / "x").write_bytes(bytes(2000))
+        readings = Path(folder, ".cache", "ortgpu-fix", "readings")
+        readings.mkdir(parents=True)
+        (readings / "x").write_bytes(bytes(2000))
         give(Path(folder), SOMEBODY)
-        give(kept / "wheels", 0)
+        give(readings, 0)
         patch.setenv("HOME", folder)
         patch.delenv("XDG_CACHE_HOME", raising=False)
         assert main(["cache"]) == 0
@@ -205,15 +200,13 @@ def test_a_user_is_told_what_of_the_cache_is_roots(capsys: pytest.CaptureFixture
 
         with acting_as(SOMEBODY):
             assert main(["cache", "purge"]) == 0
-            usable = wheels_folder({"HOME": folder}), readings_folder({"HOME": folder})
+            usable = readings_folder({"HOME": folder})
 
         told = capsys.readouterr().out.splitlines()
-        assert told[0] == f"Removed 2 kB from {kept}"
-        assert told[1].startswith(f"{kept / 'wheels'} belongs to another user: ")
-        assert len(told) == 2
-        assert (kept / "wheels" / "x").is_file()
-        assert not (kept / "readings").exists()
-        assert usable == (None, kept / "readings")
+        assert told[0] == f"Removed 0 B from {readings.parent}"
+        assert told[1].startswith(f"{readings} belongs to another user: ")
+        assert (readings / "x").is_file()
+        assert usable is None
 
 
 @with_others
@@ -224,7 +217,7 @@ def test_a_home_that_nobody_may_look_into_has_no_cache(
     (tmp_path / ".local" / "share" / "ortgpu-fix" / "matrix.json").touch()
 
     with closed(home):
-        assert wheels_folder({"HOME": str(home)}, quiet=True) is None
+        assert readings_folder({"HOME": str(home)}) is None
         assert main(["cache", "info"]) == 0
 
     assert "matrix.json" not in capsys.readouterr().out
@@ -235,7 +228,7 @@ def test_a_home_that_nobody_may_look_into_has_no_cache(
 def test_a_link_in_the_cache_goes_and_what_it_leads_to_stays(
     home: Path, tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    link = home / ".cache" / "ortgpu-fix" / "wheels"
+    link = home / ".cache" / "ortgpu-fix" / "readings"
     disk = link.rename(tmp_path / "disk")
     link.symlink_to(disk)
 
@@ -244,12 +237,12 @@ def test_a_link_in_the_cache_goes_and_what_it_leads_to_stays(
     done = capsys.readouterr()
     said = f"Removed the link {link}; what it leads to stays: {disk}"
     if words:
-        assert json.loads(done.out)["bytes"] == {"wheels": 0, "readings": 0}
+        assert json.loads(done.out)["bytes"] == {"readings": 0}
         assert said in done.err
     else:
-        assert done.out.splitlines() == [f"Removed 2 kB from {link.parent}", said]
+        assert done.out.splitlines() == [f"Removed 0 B from {link.parent}", said]
     assert not link.is_symlink()
-    assert (disk / "a-1-py3-none-any.whl").stat().st_size == 3_000_000
+    assert (disk / "ab" / "x.json").stat().st_size == 2000
 
 
 @with_others

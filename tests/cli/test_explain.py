@@ -20,7 +20,7 @@ import synthetic
 from ortgpu_fix import __main__
 from ortgpu_fix.errors import Error
 from ortgpu_fix.guests.explain import command as explain
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -44,7 +44,7 @@ def run(tmp_path: Path) -> Run:
     home.mkdir()
 
     def start(*argv: str, text_in: str = "", env: Mapping[str, str] | None = None) -> Any:
-        environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+        environ = clean_environment() | {"HOME": str(home), "LANG": "C.UTF-8"}
         done = run_here(*argv, cwd=home, env=environ | dict(env or {}), text_in=text_in)
         assert "Traceback" not in done.stderr
         return done
@@ -113,7 +113,7 @@ def test_a_log_that_is_not_there(run: Run) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal is made with pty")
 def test_a_terminal_is_told_that_its_lines_are_read(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
-    environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    environ = clean_environment() | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
     with subprocess.Popen(
         [sys.executable, "-m", "ortgpu_fix", "explain", "--text-only"],
         stdin=theirs,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import shlex
 from pathlib import Path
 
 import pytest
 from command import run_here
 
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 TESTS = Path(__file__).parents[1]
 LOGS = sorted((TESTS / "cases/logs").rglob("*.txt"))
@@ -27,7 +26,7 @@ def pairs() -> list[tuple[Path, Path]]:
 
 @pytest.mark.slow
 def test_the_last_line_of_an_explanation_is_no_refusal(tmp_path: Path) -> None:
-    environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    environ = clean_environment() | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
     asked: dict[tuple[str, ...], int] = {}
     refused: list[str] = []
     promised = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import shutil
 import sys
@@ -24,9 +23,8 @@ from hostile import CONTROLS, EACH, SECONDS, limited_memory
 from lacking import install_all_but
 from stand import Stand
 
-from ortgpu_fix.utils.process import install_environment
 from support.local_index import LocalIndex
-from support.standin_wheels import Venv, make_venv, state_of
+from support.standin_wheels import Venv, clean_environment, make_venv, state_of
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="/proc, limits of Unix"),
@@ -53,7 +51,7 @@ class Room:
         self.venv = Venv(folder=venv)
 
     def run(self, *argv: str) -> Done:
-        environ = install_environment(os.environ) | {"HOME": str(self.home), "LANG": "C.UTF-8"}
+        environ = clean_environment() | {"HOME": str(self.home), "LANG": "C.UTF-8"}
         began = time.monotonic()
         done = run_here(*argv, cwd=self.home, env=environ | {"TMPDIR": str(self.temporary)})
         assert time.monotonic() - began < SECONDS + STARTS, argv
@@ -169,11 +167,11 @@ def lacking(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def room(quick: Stand, lacking: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Room:
+def room(stand: Stand, lacking: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Room:
     if request.node.callspec.params["kind"] == "wheels":
-        shutil.rmtree(quick.venv.folder)
-        shutil.copytree(lacking, quick.venv.folder, symlinks=True)
-    return Room(tmp_path / "room", quick.venv.folder, quick.server)
+        shutil.rmtree(stand.venv.folder)
+        shutil.copytree(lacking, stand.venv.folder, symlinks=True)
+    return Room(tmp_path / "room", stand.venv.folder, stand.server)
 
 
 @pytest.mark.usefixtures("limited")

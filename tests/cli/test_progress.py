@@ -40,30 +40,65 @@ def test_a_line_for_each_file_on_its_way_and_one_for_all(
     assert all(len(line) <= width for line in (whole, file))
 
 
+def lines(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *said: tuple[float, str, int],
+) -> list[str]:
+    """Return what a pipe gets where this is said: when, what, and how many MB have come."""
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: 100 + now[0])  # type: ignore[attr-defined]
+    with console.progress(EN, quiet=False) as progress:
+        for when, code, done in said:
+            now[0] = when
+            if code == "download":
+                progress(code, done=done * MB, total=2000 * MB, file=FILE, have=1, size=2)
+            else:
+                progress(code, seconds=int(when))
+    return capsys.readouterr().err.splitlines()
+
+
 def test_a_pipe_gets_a_line_at_each_tenth(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    now = [100.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])  # type: ignore[attr-defined]
-    with console.progress(EN, quiet=False) as progress:
-        progress("resolve")
-        for second in range(25):
-            now[0] = 100.0 + second
-            progress("download", done=second * 50 * MB, total=2000 * MB, file=FILE, have=1, size=2)
-        progress("download", done=2000 * MB, total=2000 * MB, file=FILE, have=2, size=2)
+    said = [(number / 10, "download", number * 50) for number in range(41)]
 
-    assert capsys.readouterr().err.splitlines() == [
+    assert lines(monkeypatch, capsys, (0, "resolve", 0), *said) == [
         "Choosing the ordinary requirements",
         "Downloading 2.0 GB",
         *(
-            f"Downloaded {done} of 2.0 GB, 50 MB/s, {left} s left"
+            f"Downloaded {done} of 2.0 GB, 500 MB/s, {left} s left"
             for done, left in (
-                ("200 MB", 36),
-                ("400 MB", 32),
-                ("600 MB", 28),
-                ("800 MB", 24),
-                ("1.0 GB", 20),
-                ("1.2 GB", 16),
+                *(("200 MB", 4), ("400 MB", 3), ("600 MB", 3), ("800 MB", 2), ("1.0 GB", 2)),
+                *(("1.2 GB", 2), ("1.4 GB", 1), ("1.6 GB", 1), ("1.8 GB", 0)),
             )
         ),
     ]
+
+
+def test_on_a_slow_line_it_gets_one_every_two_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [(second, "download", second) for second in range(6)]
+
+    assert lines(monkeypatch, capsys, *said) == [
+        "Downloading 2.0 GB",
+        "Downloaded 2 MB of 2.0 GB, 1 MB/s, 1998 s left",
+        "Downloaded 4 MB of 2.0 GB, 1 MB/s, 1996 s left",
+    ]
+
+
+def test_a_step_that_says_nothing_is_said_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a terminal the bars move by themselves."""
+    said = [(float(second), "working", 0) for second in range(1, 6)]
+
+    assert lines(monkeypatch, capsys, (0, "resolve", 0), *said) == [
+        "Choosing the ordinary requirements",
+        "Still working: 2 s",
+        "Still working: 4 s",
+    ]
+    bars = Bars(EN)
+    bars("working", seconds=3)
+    assert capsys.readouterr().err == ""

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -17,7 +16,7 @@ from lacking import install_all_but
 from stand import Stand
 from watched import Call, Watch, addresses_of, is_ours, outside, own_places, parse
 
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 FAILED = 4
@@ -38,7 +37,7 @@ class Room:
         start = f"{planted}\nimport runpy; runpy.run_module('ortgpu_fix', run_name='__main__')"
         argv = [sys.executable, "-c", start, "--apply", "--yes", "--facts", "example", *python]
         argv += ["--no-autoload", "--no-provide", "--allow", "conflicts"]
-        env = install_environment(os.environ) | {"HOME": str(self.home), "LANG": "C.UTF-8"}
+        env = clean_environment() | {"HOME": str(self.home), "LANG": "C.UTF-8"}
         command = self.watch.begin(argv, None, env)
         done = subprocess.run(command, env=env, check=False, capture_output=True, text=True)
         assert done.returncode == FAILED, done.stdout + done.stderr
@@ -46,21 +45,21 @@ class Room:
         return [call for _, calls in found for call in calls]
 
 
-def test_an_apply_writes_and_calls_where_it_may(quick: Stand, tmp_path: Path) -> None:
-    assert Room(quick, tmp_path).apply() == []
+def test_an_apply_writes_and_calls_where_it_may(stand: Stand, tmp_path: Path) -> None:
+    assert Room(stand, tmp_path).apply() == []
 
 
 def test_what_is_planted_is_seen_also_where_its_failure_is_passed_over(
-    quick: Stand, tmp_path: Path
+    stand: Stand, tmp_path: Path
 ) -> None:
     """A file beside the environment, a link out of it, another server of this machine."""
-    room = Room(quick, tmp_path)
+    room = Room(stand, tmp_path)
     (room.home / "documents").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         planted = f"""
 import contextlib, os, socket, subprocess
-home, venv = {str(room.home)!r}, {str(quick.venv.folder)!r}
+home, venv = {str(room.home)!r}, {str(stand.venv.folder)!r}
 open(venv + "-beside", "w").close()
 os.symlink(home + "/documents", venv + "/out")
 open(venv + "/out/through-a-link", "w").close()
@@ -73,7 +72,7 @@ socket.create_connection(("127.0.0.1", {port})).close()
 
     assert set(found) == {
         ("connect", f"127.0.0.1 {port}"),
-        ("openat", f"{quick.venv.folder}-beside"),
+        ("openat", f"{stand.venv.folder}-beside"),
         ("openat", f"{room.home}/documents/through-a-link"),
         ("openat", f"{room.home}/of-a-child"),
         ("openat", "/proc/sys/kernel/ostype"),

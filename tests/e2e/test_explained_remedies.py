@@ -29,10 +29,9 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.plan.wheels import Wheel
-from ortgpu_fix.utils.process import install_environment
 from ortgpu_fix.verify.verification import Verification
 from support.local_index import make_wheel
-from support.standin_wheels import as_wheel
+from support.standin_wheels import as_wheel, clean_environment
 
 MISSING = (
     "Failed to load library libonnxruntime_providers_cuda.so with error: {}: cannot open shared"
@@ -104,6 +103,12 @@ CASES = {
     "one taken away": Case(
         "package-gutted",
         "AttributeError: module 'onnxruntime' has no attribute 'InferenceSession'\n",
+        (GPU_BUILD, "onnxruntime 1.22.1"),
+        remove=("onnxruntime/__init__.py", "onnxruntime/capi/build_and_package_info.py"),
+    ),
+    "left half removed by pip": Case(
+        "package-half-removed",
+        "WARNING: Ignoring invalid distribution ~nnxruntime-gpu (/srv/lib/site-packages)\n",
         (GPU_BUILD, "onnxruntime 1.22.1"),
         remove=("onnxruntime/__init__.py", "onnxruntime/capi/build_and_package_info.py"),
     ),
@@ -379,7 +384,7 @@ def test_on_windows_the_cause_is_not_in_the_facts_once_the_plan_is_done(
 
     def command(*argv: str) -> dict[str, Any]:
         machine.write_text(json.dumps(document), "utf-8")
-        environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+        environ = clean_environment() | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
         done = run_here(
             *argv, "--facts", str(machine), "--json", cwd=tmp_path, env=environ, text_in=case.log
         )
@@ -445,7 +450,7 @@ def facts_of(case: Case, version: str) -> str:
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
 )
 def test_the_command_that_is_named_mends_it(
-    name: str, quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = CASES[name]
     if name.startswith("numpy is too") and sys.version_info >= (3, 13):
@@ -453,17 +458,17 @@ def test_the_command_that_is_named_mends_it(
     old, made, home, temporary = (tmp_path / part for part in ("old", "made", "home", "tmp"))
     for path in (old, made, home, temporary):
         path.mkdir()
-    plant(quick, case, old)
+    plant(stand, case, old)
     machine = tmp_path / "machine.json"
-    machine.write_text(facts_of(case, quick.venv.target().version), "utf-8")
+    machine.write_text(facts_of(case, stand.venv.target().version), "utf-8")
     monkeypatch.setattr(changing, "verify", lambda *_, **__: Verification(verdict="works"))
-    environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+    environ = clean_environment() | {"HOME": str(home), "LANG": "C.UTF-8"}
     environ |= {"TMPDIR": str(temporary)}
 
     def command(*argv: str, text_in: str = "") -> subprocess.CompletedProcess[str]:
         return run_here(*argv, cwd=home, env=environ, text_in=text_in)
 
-    flags = ["--facts", str(machine), "--python", str(quick.venv.folder)]
+    flags = ["--facts", str(machine), "--python", str(stand.venv.folder)]
     flags += ["--find-links", str(made), "--offline"]
 
     def explain() -> dict[str, Any]:
@@ -488,20 +493,20 @@ def test_the_command_that_is_named_mends_it(
 
     assert plan["verdict"] == "fixable"
     assert done.returncode == 0, done.stdout + done.stderr
-    here = {f"{one.key} {one.version}" for one in quick.venv.target().installed}
+    here = {f"{one.key} {one.version}" for one in stand.venv.target().installed}
     assert not here & set(case.gone)
     assert [each["here"]["state"] for each in after["explanations"]] == [case.after]
     assert shlex.split(after["mending"]["command"])[-1] == "verify"
 
 
 @pytest.mark.slow
-def test_pip_brings_the_numpy_that_is_too_old(quick: Stand, tmp_path: Path) -> None:
+def test_pip_brings_the_numpy_that_is_too_old(stand: Stand, tmp_path: Path) -> None:
     """`pip install --upgrade numpy`, as it is printed."""
     case = CASES["numpy is too old"]
     old, made = tmp_path / "old", tmp_path / "made"
     for folder in (old, made):
         folder.mkdir()
-    plant(quick, case, old)
+    plant(stand, case, old)
     make_wheel(made, "numpy", "2.2.6")
     rows: Any = load_table("failures")["failure"]
     (line,) = [
@@ -511,11 +516,11 @@ def test_pip_brings_the_numpy_that_is_too_old(quick: Stand, tmp_path: Path) -> N
         for each in row["commands"]
         if "pip" in each
     ]
-    environ = install_environment(os.environ) | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(made)}
-    pip = [sys.executable, "-m", "pip", "--python", str(quick.venv.folder)]
+    environ = clean_environment() | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(made)}
+    pip = [sys.executable, "-m", "pip", "--python", str(stand.venv.folder)]
     subprocess.run([*pip, *shlex.split(line)[1:]], env=environ, check=True, capture_output=True)
 
-    assert {row.version for row in quick.venv.target().installed if row.key == "numpy"} == {"2.2.6"}
+    assert {row.version for row in stand.venv.target().installed if row.key == "numpy"} == {"2.2.6"}
 
 
 @pytest.mark.parametrize(
@@ -548,7 +553,7 @@ def test_what_is_unset_is_gone(
         told = run_here(
             *("explain", "--facts", str(machine), "--json"),
             cwd=tmp_path,
-            env=install_environment(os.environ) | {"HOME": str(tmp_path)},
+            env=clean_environment() | {"HOME": str(tmp_path)},
             text_in=log,
         )
         states[name] = json.loads(told.stdout)["explanations"][0]["here"]["state"]

@@ -1,6 +1,6 @@
 """The main job with real wheels from the index: one real apply for each CUDA major.
 
-`scripts/prove/apply.py` does the rest of states, engines and Pythons with the same code.
+`scripts/prove/apply.py` does the rest of states and Pythons with the same code.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 @pytest.mark.parametrize(
     ("case", "pythons"),
     [
-        (Case(cuda="11", python="3.10", engine="pip", state="cpu"), ("3.10", "3.11", "3.12")),
+        (Case(cuda="11", python="3.10", state="cpu"), ("3.10", "3.11", "3.12")),
         pytest.param(
-            Case(cuda="12", python="3.11", engine="uv", state="both"),
+            Case(cuda="12", python="3.11", state="both"),
             ("3.11", "3.12", "3.13"),
             marks=pytest.mark.decisive,
         ),
         (
-            Case(cuda="13", python="3.12", engine="own-pip", state="gutted"),
+            Case(cuda="13", python="3.12", state="gutted"),
             ("3.12", "3.11", "3.13"),
         ),
     ],
-    ids=["cuda11-pip-cpu", "cuda12-uv-both", "cuda13-own-pip-gutted"],
+    ids=["cuda11-cpu", "cuda12-both", "cuda13-gutted"],
 )
 def test_a_broken_environment_is_mended(
     shop: Workshop, case: Case, pythons: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -51,7 +51,7 @@ def test_a_broken_environment_is_mended(
     if not found:
         pytest.skip(f"none of the Pythons {', '.join(pythons)} is on this machine")
     python, path = found[0]
-    case = Case(cuda=case.cuda, python=python, engine=case.engine, state=case.state)
+    case = Case(cuda=case.cuda, python=python, state=case.state)
 
     outcome = shop.mend(case, path, from_index=True)
     shutil.rmtree(Path(shop.work, case.name), ignore_errors=True)

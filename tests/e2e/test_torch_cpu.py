@@ -6,7 +6,6 @@ The builds for CUDA weigh gigabytes: `scripts/prove/consumers.py` has them.
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.utils.process import install_environment
-from support.standin_wheels import Venv, find_uv, make_venv
+from support.standin_wheels import Venv, clean_environment, find_uv, make_venv
 
 pytestmark = [
     pytest.mark.online,
@@ -68,7 +66,7 @@ def torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def venv(torch: Path, tmp_path_factory: pytest.TempPathFactory) -> Venv:
     """An environment with that torch, in which ortgpu-fix has put onnxruntime-gpu."""
     made = make_venv(tmp_path_factory.mktemp("environment") / "venv", pip=False)
-    env = install_environment(os.environ)
+    env = clean_environment()
     install = [find_uv(), "pip", "install", "--quiet", "--python", str(made.python), str(torch)]
     subprocess.run(install, check=True, env=env)
     argv = [sys.executable, "-m", "ortgpu_fix", "--python", str(made.python), *MACHINE]

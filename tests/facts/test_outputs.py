@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from command import run_here
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.outputs import read_outputs
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 LINUX = """\
 Tue Nov 10 09:12:01 2026
@@ -103,7 +102,7 @@ def run(tmp_path: Path) -> Run:
     """Run `facts --from-text`; the text comes on standard input."""
 
     def start(text: str, *flags: str) -> Any:
-        environ = install_environment(os.environ) | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+        environ = clean_environment() | {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
         done = run_here(
             "facts", "--from-text", "-", *flags, cwd=tmp_path, env=environ, text_in=text
         )
@@ -211,7 +210,7 @@ def test_several_outputs_are_one_machine_and_can_be_planned_for(run: Run, tmp_pa
     planned = run_here(
         *("--facts", str(file), "--json"),
         cwd=tmp_path,
-        env=install_environment(os.environ) | {"HOME": str(tmp_path)},
+        env=clean_environment() | {"HOME": str(tmp_path)},
     )
 
     assert json.loads(planned.stdout)["verdict"] == "fixable"
@@ -352,7 +351,7 @@ def test_a_cut_name_that_begins_several_products_of_one_capability_is_known() ->
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    environ = install_environment(os.environ) | {"HOME": str(tmp_path)}
+    environ = clean_environment() | {"HOME": str(tmp_path)}
     done = run_here("facts", "--from-text", "nowhere.txt", cwd=tmp_path, env=environ)
 
     assert done.returncode == 7

@@ -19,7 +19,6 @@ from ortgpu_fix.index import client
 from ortgpu_fix.index.client import Index, Limits, TransferStopped
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.network_errors import TransferInterrupted
-from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.background_call import BackgroundCall
 
 T = TypeVar("T")
@@ -501,21 +500,6 @@ def test_a_page_has_an_end(
         with pytest.raises(Error) as caught:
             index().project("pypi", "a")
         assert caught.value.values == {"url": f"{BASE}/a/", "problem": cause("page-endless")}
-
-
-def test_a_wheel_is_found_by_its_name_and_else_by_its_hash(network: Network) -> None:
-    one, two = "1" * 64, "2" * 64
-    rows = f"""<a href="other.whl#sha256={one}"></a><a href="a.whl#sha256={two}"></a>
-        <a href="a.whl?again#sha256={two}"></a>"""
-    network.answers = [answer(body=rows.encode(), Content_Type="text/html")]
-    wheel = Wheel(name="a", version="1", index_url="pypi", file="a.whl", size=1, sha256=one)
-
-    assert index().find(wheel) == f"{BASE}/a/a.whl"
-    assert index().find(wheel._replace(file="b.whl")) == f"{BASE}/a/other.whl"
-    with pytest.raises(Error) as caught:
-        index().find(wheel._replace(file="b.whl", sha256="3" * 64))
-    assert caught.value.code == "file-not-on-index"
-    assert caught.value.values == {"file": "b.whl", "url": f"{BASE}/a/"}
 
 
 def test_bytes_of_a_page_that_are_no_text_do_not_hide_the_rest(network: Network) -> None:

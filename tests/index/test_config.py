@@ -397,6 +397,31 @@ def with_files(home: Path, pip: str = "", uv: str = "") -> dict[str, str]:
     return {"HOME": str(home)}
 
 
+@pytest.mark.parametrize(
+    ("environ", "pip", "expected"),
+    [
+        ({}, "", (None, None, ())),
+        ({"PIP_DEFAULT_TIMEOUT": "180", "PIP_RETRIES": "9"}, "", ("180", "9", ())),
+        ({}, "[global]\ntimeout = 60.5\nretries = 2\nconstraint = a b\n", ("60", "2", ("a", "b"))),
+        (
+            {"UV_HTTP_TIMEOUT": "5", "PIP_CONSTRAINT": "c.txt"},
+            "[global]\ntimeout = 60\nconstraint = a\n",
+            ("5", None, ("c.txt",)),
+        ),
+        ({"PIP_TIMEOUT": "soon", "UV_HTTP_RETRIES": "-1"}, "", (None, None, ())),
+    ],
+)
+def test_patience_and_constraints_are_those_of_the_user(
+    tmp_path: Path,
+    environ: dict[str, str],
+    pip: str,
+    expected: tuple[str | None, str | None, tuple[str, ...]],
+) -> None:
+    found = load_index_config(with_files(tmp_path, pip) | environ)
+
+    assert (found.timeout, found.retries, found.constraints) == expected
+
+
 def test_what_the_flags_say_is_kept(tmp_path: Path) -> None:
     found = load_index_config(
         NO_FILES,
@@ -404,7 +429,6 @@ def test_what_the_flags_say_is_kept(tmp_path: Path) -> None:
         torch_index="https://t.example/whl/",
         tensorrt_index="https://n.example/",
         find_links=tmp_path,
-        kept=tmp_path / "kept",
         offline=True,
     )
 
@@ -414,7 +438,6 @@ def test_what_the_flags_say_is_kept(tmp_path: Path) -> None:
         torch_index="https://t.example/whl/",
         tensorrt_index="https://n.example/",
         find_links=tmp_path,
-        kept=tmp_path / "kept",
         offline=True,
     )
     assert found.flagged == (

@@ -15,17 +15,17 @@ from types import SimpleNamespace
 import pytest
 
 from ortgpu_fix.data_files import example_machine
-from ortgpu_fix.engine.pip import _parse_report
-from ortgpu_fix.engine.uv_output import parse_uv_output
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.wheel_tags import tags_of
 from ortgpu_fix.index.client import Index, Limits, TransferStopped
 from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.index.download import download_all
+from ortgpu_fix.index.download import download
 from ortgpu_fix.index.page import parse_index_page
-from ortgpu_fix.plan.wheels import Wheel
-from ortgpu_fix.utils.progress import silent
+from ortgpu_fix.plan.wheels import Pinned, Wheel
+from ortgpu_fix.uv.indexes import Indexes
+from ortgpu_fix.uv.output import parse_uv_output
+from ortgpu_fix.uv.project import Question
 
 BASE = "https://example.org/simple/a/"
 DIGEST = "0" * 64
@@ -47,19 +47,12 @@ def test_a_name_with_a_folder_in_it_is_a_name(name: str) -> None:
     assert file.name == "a-1-py3-none-any.whl"
 
     url = f"https://example.org/{name}"
-    archive = {"hashes": {"sha256": DIGEST}}
-    row = {
-        "download_info": {"url": url, "archive_info": archive},
-        "metadata": {"name": "a", "version": "1"},
-    }
-    ((pinned, _),) = _parse_report(json.dumps({"install": [row]}).encode())
-    assert pinned.wheel.file == "a-1-py3-none-any.whl"
-
     lock = (
         f'packages = [{{name="a", version="1", wheels=[{{url="{url}", hashes={{sha256="0"}}}}]}}]'
     )
     tags = tuple(tags_of(from_json(example_machine())))
-    (pinned,) = parse_uv_output(lock, Path("/"), tags, {}, None)
+    question = Question(wheels=(), version="3.11.7", tags=tags)
+    (pinned,) = parse_uv_output(lock, Path("/"), question, Indexes("https://a.org/simple"))
     assert pinned.wheel.file == "a-1-py3-none-any.whl"
 
 
@@ -69,7 +62,7 @@ def test_a_name_that_is_a_path_is_not_downloaded(tmp_path: Path, name: str) -> N
     folder = tmp_path / "stage"
 
     with pytest.raises(Error, match="wheel-escapes"):
-        download_all(Index(IndexConfig(offline=True)), [wheel], folder, silent)
+        download(Index(IndexConfig()), Pinned(wheel, "https://example.org/a.whl"), folder)
 
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Staging through networks as companies have them, with real pip and real uv; nothing mocked.
+"""Staging through networks as companies have them, with real uv; nothing mocked.
 
 The index speaks https with a certificate of an authority of our own, its name is known to a proxy
 alone, and it wants to know who asks. What the user has configured for pip or for uv must be enough.
@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from networks import HOST, Certificates, Proxy
 from stand import CUDA, REQUIRES, Stand
 
-from ortgpu_fix.engine.pip import Pip
-from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import load_index_config
-from ortgpu_fix.utils.process import Finished, run
+from ortgpu_fix.utils.process import run
+from ortgpu_fix.uv.program import Uv
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import find_uv
 
@@ -50,8 +48,6 @@ class Office:
     def __init__(self, home: Path, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home, self.stand = home, stand
         self._monkeypatch = monkeypatch
-        self.installing: list[Mapping[str, str]] = []
-        """The environment of every engine that was given files to install."""
         home.mkdir()
         for name in list(os.environ):
             if name.startswith(("PIP_", "UV_", "SSL_", "VIRTUAL_ENV")) or name.upper() in LEFT:
@@ -68,32 +64,14 @@ class Office:
         file.write_text(text)
         return file
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float,
-        env: Mapping[str, str] | None = None,
-        text_in: str | None = None,
-        **how: Any,
-    ) -> Finished:
-        """Run an engine, and remember what the one that installs is told of the world."""
-        if "--no-deps" in argv and "--no-index" in argv:
-            self.installing.append(env or {})
-        return run(argv, timeout=timeout, env=env, text_in=text_in, **how)
-
     def apply(self, *requires: str) -> None:
         """Apply as the command does: everything is read from the environment and the home."""
         environ = dict(os.environ)
-        command = (str(self.stand.venv.python), "-I", "-B", "-m", "pip")
         sources = load_index_config(environ, prefix=self.stand.venv.folder)
-        engine: Pip | Uv = Uv(program=find_uv(), version="0", environ=environ, runner=self.run)
-        if self.stand.kind == "pip":
-            engine = Pip(command=command, version="0", environ=environ, runner=self.run)
         self.stand.apply(
             self.stand.plan(*CUDA, requires=requires),
             index=Index(sources, Limits(read=5, pauses=(0.01,))),
-            engine=engine,
+            uv=Uv(program=find_uv(), version="0", environ=environ, runner=run),
         )
 
 
@@ -140,9 +118,6 @@ def test_a_proxy_an_authority_of_one_s_own_and_a_client_s_certificate(
 
     assert office.stand.names().keys() >= {"onnxruntime-gpu", "nvidia-cudnn-cu12", "protobuf"}
     assert set(proxy.asked) == {f"{HOST}:{index.port}"}
-    secrets = (proxy.url, str(certificates.authority), str(certificates.client), index.url)
-    for told in office.installing:  # nothing of all that reaches whoever needs no network
-        assert not set(secrets) & set(told.values())
 
 
 @pytest.mark.parametrize(
@@ -155,7 +130,7 @@ def test_a_proxy_an_authority_of_one_s_own_and_a_client_s_certificate(
     ],
 )
 def test_what_is_missing_is_named(  # noqa: PLR0917
-    quick: Stand,
+    stand: Stand,
     inspected: tuple[LocalIndex, Proxy],
     certificates: Certificates,
     missing: str,
@@ -177,21 +152,21 @@ def test_what_is_missing_is_named(  # noqa: PLR0917
         ]
 
     sources = load_index_config(environ | {"HOME": "/nonexistent"})
-    error = quick.fails(
-        quick.plan(*CUDA), index=Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
+    error = stand.fails(
+        stand.plan(*CUDA), index=Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
     )
 
     assert error.code == code
     assert reason in str(error.values["reason"])
 
 
-def test_a_certificate_of_another_time(quick: Stand, certificates: Certificates) -> None:
+def test_a_certificate_of_another_time(stand: Stand, certificates: Certificates) -> None:
     """So it looks where the clock of the machine is wrong: the date is named."""
-    folder = quick.server.folder
+    folder = stand.server.folder
     environ = {"HOME": "/nonexistent", "PIP_CERT": str(certificates.authority)}
     with LocalIndex(folder, certificates.context(expired=True)) as index:
         sources = load_index_config(environ | {"PIP_INDEX_URL": index.url})
-        error = quick.fails(quick.plan(*CUDA), index=Index(sources, Limits(pauses=(0.01,))))
+        error = stand.fails(stand.plan(*CUDA), index=Index(sources, Limits(pauses=(0.01,))))
 
     assert (error.code, error.values["reason"]) == (
         "index-certificate",
@@ -225,35 +200,33 @@ def test_credentials(office: Office, kept: str, monkeypatch: pytest.MonkeyPatch)
     office.apply(*REQUIRES)
 
     assert office.stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
-    for told in office.installing:
-        assert not [value for value in told.values() if "cret" in value]
     for path in office.stand.venv.folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             assert b"cret@" not in path.read_bytes()
 
 
 def test_a_keyring_that_knows_nothing_or_is_not_there(
-    quick: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick.server.behaviour.login = "name:secret"
-    url = quick.server.url.replace("//", "//name@")
+    stand.server.behaviour.login = "name:secret"
+    url = stand.server.url.replace("//", "//name@")
     environ = {"HOME": "/nonexistent", "PIP_INDEX_URL": url, "PIP_KEYRING_PROVIDER": "subprocess"}
     (tmp_path / "keyring").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "keyring").chmod(0o755)
     assert load_index_config(environ | {"PATH": "/nonexistent"}).keyring is None
 
     sources = load_index_config(environ | {"PATH": str(tmp_path)})
-    error = quick.fails(quick.plan(*CUDA), index=Index(sources))
+    error = stand.fails(stand.plan(*CUDA), index=Index(sources))
     assert (error.code, error.values["status"]) == ("index-refused", 401)
 
     (tmp_path / "keyring").write_text("no program")
-    error = quick.fails(quick.plan(*CUDA), index=Index(sources))
+    error = stand.fails(stand.plan(*CUDA), index=Index(sources))
     assert error.code == "index-refused"
     monkeypatch.undo()
 
 
 def test_configuration_that_would_change_what_is_installed(office: Office, tmp_path: Path) -> None:
-    """Another file of the same name and version, in a folder that both engines are told of."""
+    """Another file of the same name and version, in a folder that pip and uv are told of."""
     evil = tmp_path / "evil"
     make_wheel(evil, "onnxruntime-gpu", "1.26.0", files={"evil.py": ""})
     for place in (".config/pip/pip.conf", ".pip/pip.conf"):
@@ -275,3 +248,37 @@ def test_configuration_that_would_change_what_is_installed(office: Office, tmp_p
     assert not (office.stand.venv.site / "evil.py").exists()
     assert office.stand.venv.target().build is not None
     assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] == "t") == []
+
+
+@pytest.mark.parametrize("by", ["pip.conf", "PIP_CONSTRAINT", "UV_CONSTRAINT"])
+def test_the_user_s_own_constraints_hold_for_what_is_chosen(office: Office, by: str) -> None:
+    make_wheel(office.stand.server.folder, "flatbuffers", "24.1", files={"flatbuffers/x.py": ""})
+    rules = office.write("rules.txt", "flatbuffers<25\n")
+    if by == "pip.conf":
+        office.write(".config/pip/pip.conf", f"[global]\nconstraint = {rules}\n")
+    else:
+        office.set(**{by: str(rules)})
+    office.set(PIP_INDEX_URL=office.stand.server.url)
+    try:
+        office.apply(*REQUIRES)
+    finally:
+        next(office.stand.server.folder.glob("flatbuffers-24.1-*")).unlink()
+
+    assert office.stand.names()["flatbuffers"] == "24.1"
+
+
+def test_no_other_index_of_the_user_s_configuration_is_asked(
+    office: Office, tmp_path: Path
+) -> None:
+    make_wheel(tmp_path / "more", "flatbuffers", "99.0", files={"evil.py": ""})
+    with LocalIndex(tmp_path / "more") as more:
+        office.write(
+            ".config/pip/pip.conf",
+            f"[global]\nindex-url = {office.stand.server.url}\nextra-index-url = {more.url}\n",
+        )
+        office.write(".config/uv/uv.toml", f'[[index]]\nname = "more"\nurl = "{more.url}"\n')
+        office.set(UV_EXTRA_INDEX_URL=more.url, UV_INDEX=more.url, PIP_EXTRA_INDEX_URL=more.url)
+        office.apply(*REQUIRES)
+
+        assert more.behaviour.requests == []
+    assert office.stand.names()["flatbuffers"] == "25.9.23"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -13,22 +12,19 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
-from packaging.version import Version
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.index.download import download_all
 from ortgpu_fix.index.page import IndexFile
-from ortgpu_fix.index.pinning import index_has, newest_from_index, pin_from_index, wheel_target_of
+from ortgpu_fix.index.pinning import check_offered, wheel_target_of
 from ortgpu_fix.index.wheel_choice import WheelTarget, find_exact, find_newest
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
-from ortgpu_fix.utils.progress import silent
-from support.local_index import Fault, LocalIndex, make_wheel
-from support.torch_index import CUDNN, TorchIndex, make_index, make_torch
+from support.local_index import LocalIndex, make_wheel
+from support.torch_index import TorchIndex, make_index
 
 PAGE = "https://user:secret@example.org/whl/cu128/torch/"
 DIGEST = "ab" * 32
@@ -153,121 +149,39 @@ def wanted(server: TorchIndex, name: str = "torch", version: str = "2.10.0+cu128
     return Wheel(name=name, version=version, index_url=server.url, file="", size=0, sha256="")
 
 
+def replace_file(wheel: Wheel, file: str, sha256: str) -> Wheel:
+    return wheel._replace(file=file, sha256=sha256)
+
+
 TARGET = target_of(sys.executable, environ=os.environ, cwd=Path(), runner=run)
 HERE = wheel_target_of(TARGET)
 
 
-@pytest.mark.parametrize("links", ["root", "other host", "json"])
-def test_a_wheel_of_the_named_index_arrives_checked(
-    server: TorchIndex, tmp_path: Path, links: str
-) -> None:
-    server.behaviour.json = links == "json"
-    with LocalIndex(server.folder) as other:
-        if links == "other host":
-            server.host = other.url.removesuffix("/simple")
-        asked = index(server)
-        wheel = pin_from_index(wanted(server), asked, HERE)
-        (path,) = download_all(asked, [wheel], tmp_path / "into", silent)
-        elsewhere = [line for line in other.behaviour.requests if line.startswith("GET")]
-
-    made = (server.folder / path.name).read_bytes()
-    assert path.name.startswith("torch-2.10.0+cu128-cp3")
-    assert path.name.endswith("_x86_64.whl")
-    assert (wheel.sha256, wheel.size) == (hashlib.sha256(made).hexdigest(), len(made))
-    assert path.read_bytes() == made
-    assert bool(elsewhere) is (links == "other host")
-
-
-def test_a_wheel_that_the_matrix_knows_stays_as_it_is(server: TorchIndex) -> None:
-    known = wanted(server)._replace(sha256="ab" * 32)
-
-    assert pin_from_index(known, index(server), HERE) == known
-    assert server.behaviour.requests == []
-
-
-def test_an_index_without_hashes_is_refused(server: TorchIndex) -> None:
-    server.behaviour.hashes = False
-
-    with pytest.raises(Error, match="index-no-hash"):
-        pin_from_index(wanted(server), index(server), HERE)
-
-
 def test_a_release_that_is_gone_names_what_is_there(server: TorchIndex) -> None:
     with pytest.raises(Error) as caught:
-        pin_from_index(wanted(server, version="2.10.1+cu128"), index(server), HERE)
+        check_offered(wanted(server, version="2.10.1+cu128"), index(server), HERE)
 
+    assert caught.value.code == "index-lacks-version"
     assert caught.value.values["offers"] == "2.9.1+cu128, 2.10.0+cu128"
     with pytest.raises(Error, match="index-refused"):
-        pin_from_index(wanted(server, name="torchtext"), index(server), HERE)
+        check_offered(wanted(server, name="torchtext"), index(server), HERE)
+    check_offered(wanted(server), index(server), HERE)
 
 
-def test_a_file_that_is_not_what_the_index_says_is_not_taken(
-    server: TorchIndex, tmp_path: Path
-) -> None:
-    asked = index(server)
-    wheel = pin_from_index(wanted(server), asked, HERE)
-    server.behaviour.faults[wheel.file] = "other-bytes"
+def test_a_file_that_the_plan_knows_and_the_index_lacks_is_named(server: TorchIndex) -> None:
+    file = next(server.folder.glob("nvidia_cudnn*"))
+    known = replace_file(wanted(server, name="nvidia-cudnn-cu12"), file.name, DIGEST)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
 
-    with pytest.raises(Error, match="download-hash-mismatch"):
-        download_all(asked, [wheel], tmp_path / "into", silent)
-
-
-@pytest.mark.parametrize("offline", [False, True])
-def test_a_folder_of_wheels_comes_first(
-    server: TorchIndex, tmp_path: Path, *, offline: bool
-) -> None:
-    made = make_torch(tmp_path / "wheels", "torch", "2.10.0+cu128")
-    make_torch(tmp_path / "wheels", "torch", "2.11.0+cu128")
-    asked = index(server, find_links=tmp_path / "wheels", offline=offline)
-
-    wheel = pin_from_index(wanted(server), asked, HERE)
-    (path,) = download_all(asked, [wheel], tmp_path / "into", silent)
-
-    assert path.read_bytes() == made.read_bytes()
-    assert server.behaviour.requests == []
-
-
-def test_offline_without_the_file(server: TorchIndex, tmp_path: Path) -> None:
+    check_offered(known, index(server), HERE)
+    check_offered(replace_file(known, "renamed.whl", digest), index(server), HERE)
     with pytest.raises(Error) as caught:
-        pin_from_index(wanted(server), index(server, find_links=tmp_path, offline=True), HERE)
-
-    assert caught.value.code == "files-not-here"
-    assert caught.value.values == {"files": "torch 2.10.0+cu128", "folder": str(tmp_path)}
-
-
-def test_an_index_that_is_a_folder_of_this_machine(server: TorchIndex, tmp_path: Path) -> None:
-    made = make_torch(tmp_path / "index" / "torch", "torch", "2.10.0+cu128")
-    local = wanted(server)._replace(index_url=(tmp_path / "index").as_uri())
-    asked = index(server)
-
-    wheel = pin_from_index(local, asked, HERE)
-    (path,) = download_all(asked, [wheel], tmp_path / "into", silent)
-
-    assert path.read_bytes() == made.read_bytes()
-
-
-def test_what_an_index_has_of_a_project(server: TorchIndex) -> None:
-    asked = index(server)
-    found = newest_from_index("nvidia-cudnn-cu12", SpecifierSet(">=9"), server.url, asked, HERE)
-
-    assert found is not None
-    assert Version(found.version) == Version(CUDNN)
-    assert index_has("nvidia-cudnn-cu12", SpecifierSet("<10"), server.url, asked, HERE)
-    assert not index_has("triton", SpecifierSet(""), server.url, asked, HERE)
-    assert newest_from_index("triton", SpecifierSet(""), server.url, asked, HERE) is None
-    assert newest_from_index("torch", SpecifierSet("==9"), server.url, asked, HERE) is None
-    server.behaviour.faults["filelock"] = "busy"
-    with pytest.raises(Error, match="index-refused"):
-        newest_from_index("filelock", SpecifierSet(""), server.url, asked, HERE)
-
-
-def test_a_named_index_with_a_login(server: TorchIndex, tmp_path: Path) -> None:
-    """They are in the flag, and never in the plan."""
-    server.behaviour.login = "name:secret"
-    asked = index(server, torch_index=server.base.replace("//", "//name:secret@"))
-    wheel = pin_from_index(wanted(server), asked, HERE)
-
-    assert len(download_all(asked, [wheel], tmp_path / "into", silent)) == 1
+        check_offered(replace_file(known, "other.whl", DIGEST), index(server), HERE)
+    assert caught.value.code == "file-not-on-index"
+    assert caught.value.values == {
+        "file": "other.whl",
+        "url": f"{server.url}/nvidia-cudnn-cu12/",
+    }
 
 
 def test_a_size_that_the_server_does_not_say(tmp_path: Path) -> None:
@@ -287,50 +201,6 @@ def test_the_tags_of_other_implementations() -> None:
         tag.abi == "cp313t"
         for tag in wheel_target_of(TARGET._replace(version="3.13.0", free_threaded=True)).tags
     )
-
-
-@pytest.mark.parametrize("fault", ["denied", "missing", "busy", "reset"])
-def test_an_index_that_has_no_such_project(tmp_path: Path, fault: Fault) -> None:
-    """A bucket without a listing answers 403 for what it does not have."""
-    folder = tmp_path / "served"
-    make_wheel(folder, "one", "1.0", files={"one.py": ""})
-    with LocalIndex(folder) as server:
-        sources = IndexConfig(index_url=server.url, origin="flag")
-        asked = Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
-        found = newest_from_index("one", SpecifierSet(), server.url, asked, HERE)
-        assert found is not None
-        assert found.version == "1.0"
-
-        server.behaviour.faults["one"] = fault
-        again = Index(sources, Limits(connect=2, read=2, pauses=(0.01,)))
-        if fault in {"busy", "reset"}:
-            with pytest.raises(Error, match=r"index-(refused|unreachable)"):
-                newest_from_index("one", SpecifierSet(), server.url, again, HERE)
-        else:
-            assert newest_from_index("one", SpecifierSet(), server.url, again, HERE) is None
-
-
-def test_the_hash_of_a_folder_s_own_page_counts_and_not_that_of_the_file(
-    server: TorchIndex, tmp_path: Path
-) -> None:
-    """Whoever damages a file of the folder cannot change what the page says of it."""
-    made = make_torch(tmp_path / "index" / "torch", "torch", "2.10.0+cu128")
-    page = f'<a href="{made.name}#sha256={DIGEST}">'
-    (made.parent / "index.html").write_text(page)
-    local = wanted(server)._replace(index_url=(tmp_path / "index").as_uri())
-
-    wheel = pin_from_index(local, index(server), HERE)
-
-    assert (wheel.sha256, wheel.size) == (DIGEST, made.stat().st_size)
-
-
-def test_a_size_that_the_page_has_is_not_asked_for(server: TorchIndex) -> None:
-    row = {"filename": linux("2.10.0+cu128"), "url": "x", "hashes": {"sha256": DIGEST}, "size": 7}
-    page = json.dumps({"files": [row]})
-    server.behaviour.page = ("application/vnd.pypi.simple.v1+json", page)
-
-    assert pin_from_index(wanted(server), index(server), FIT).size == 7
-    assert len(server.behaviour.requests) == 1
 
 
 def test_of_two_places_of_a_file_the_first_counts() -> None:
@@ -398,17 +268,3 @@ def test_three_versions_below_and_above_are_named(
     _, offers = refused(*there, version=f"2.{wanted}.0")
 
     assert offers == ", ".join(f"2.{minor}.0" for minor in named)
-
-
-def test_errors_of_pinning_name_what_and_where(server: TorchIndex) -> None:
-    wheel = wanted(server)
-    with pytest.raises(Error) as caught:
-        pin_from_index(wheel, index(server, offline=True), HERE)
-    assert caught.value.values == {"files": "torch 2.10.0+cu128"}
-
-    server.behaviour.hashes = False
-    with pytest.raises(Error) as caught:
-        pin_from_index(wheel, index(server), HERE)
-    page = f"{server.url}/torch/"
-    assert caught.value.values["url"] == page
-    assert str(caught.value.values["file"]).startswith("torch-2.10.0+cu128-")

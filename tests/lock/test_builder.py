@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import shelf
 from shelf import COMPANIONS, ORDINARY, SET, Shelf
-from stand import PIP
 
 import synthetic
 from ortgpu_fix.errors import Error
@@ -45,7 +44,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(params=["uv", PIP])
+@pytest.fixture(params=["uv", pytest.param("pip", marks=pytest.mark.slow)])
 def install(request: pytest.FixtureRequest, venv: Path, things: Shelf, tmp_path: Path) -> Tool:
     """Install a lock that lies in `tmp_path`, with the tool and nothing of the user's own."""
 
@@ -238,6 +237,8 @@ def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:
     folder = tmp_path / "whl" / "cu128" / "torch"
     make_wheel(folder, "torch", "2.10.0+cu128", requires=["networkx", "nvidia-cublas-cu12==12.8.4"])
     make_wheel(things.index.folder, "networkx", "3.6")
+    [path] = folder.glob("*.whl")
+    (folder / "index.html").write_text(f'<a href="{path.name}">{path.name}</a>')
     index = folder.parent.as_uri()
     torch = Wheel(name="torch", version="2.10.0+cu128", index_url=index, file="", size=0, sha256="")
     group = things.group()

@@ -1,8 +1,7 @@
-"""What a lock is made of, wheel by wheel: no index and no engine, their answers are given."""
+"""What a lock is made of, wheel by wheel: no index and no uv, their answers are given."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,11 +9,10 @@ from typing import Any, cast
 import pytest
 
 import synthetic
-from ortgpu_fix.engine.choose import Resolver
-from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
+from ortgpu_fix.lock import builder as building
 from ortgpu_fix.lock.builder import LockBuilder
 from ortgpu_fix.lock.groups import FleetMachine, Group, TargetPlan
 from ortgpu_fix.lock.model import LockTarget
@@ -22,6 +20,7 @@ from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.shells import pasted_commands
 from ortgpu_fix.plan.wheels import PYPI, Pinned, Wheel
 from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.uv.project import Question
 from support.standin_wheels import as_plan
 
 CU128 = "https://download.example/whl/cu128"
@@ -40,34 +39,28 @@ SET = (
 NUMPY, PACKAGING = wheel("numpy", "2.4"), wheel("packaging", "26.0")
 
 
-class Served:
-    """An index that has every file."""
-
-    def __init__(self, **sources: Any) -> None:
-        self.sources = IndexConfig(**sources)
-
-    def find(self, found: Wheel) -> str:
-        return f"https://me:secret@files.example/{found.file}"
-
-
 class Resolved:
-    """An engine that chooses these wheels, and remembers what it was asked."""
+    """A uv that chooses these wheels besides, and remembers what it was asked."""
 
-    def __init__(self, *wheels: Wheel) -> None:
-        self.wheels = wheels
-        self.asked: list[tuple[list[str], list[str], Facts, IndexConfig]] = []
+    def __init__(self, *wheels: Wheel, here: Path | None = None) -> None:
+        self.wheels, self.here = wheels, here
+        self.asked: list[Question] = []
 
-    def resolve_for(
-        self,
-        requires: Sequence[str],
-        within: Sequence[str],
-        facts: Facts,
-        sources: IndexConfig,
-        folder: Path,
-    ) -> tuple[Pinned, ...]:
+    def __call__(self, question: Question, _: Index, folder: Path, __: object) -> Any:
         assert folder.is_dir()
-        self.asked.append(([*requires], [*within], facts, sources))
-        return tuple(Pinned(wheel=row, url=f"file:///w/{row.file}") for row in self.wheels)
+        self.asked.append(question)
+        for row in question.wheels:
+            near = self.here and self.here / row.file
+            url = near.as_uri() if near else f"https://me:secret@files.example/{row.file}"
+            yield Pinned(wheel=row, url=url)
+        if question.requires:
+            yield from (Pinned(wheel=row, url=f"file:///w/{row.file}") for row in self.wheels)
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands for uv answers itself."""
+    monkeypatch.setattr(building, "compile_plan", lambda uv, *asked: tuple(uv(*asked)))
 
 
 def target(*selection: Wheel, facts: Facts | None = None, name: str = "") -> TargetPlan:
@@ -90,8 +83,8 @@ def builder(
     return LockBuilder(
         options=PlanOptions(),
         matrix=synthetic.matrix(),
-        index=cast("Index", Served(**sources)),
-        resolver=cast("Resolver", resolved or Resolved()),
+        index=Index(IndexConfig(**sources)),  # no size is missing: it is not asked for anything
+        uv=cast("Any", resolved or Resolved()),
         commands=pasted_commands(["ortgpu-fix", "lock"], "linux"),
         folder=folder,
         addresses=addresses,
@@ -102,7 +95,7 @@ def locked(made: LockBuilder, *targets: TargetPlan) -> LockTarget:
     return made.lock(group(*targets)).targets[0]
 
 
-def test_an_engine_resolves_what_the_plan_requires_beside_it(tmp_path: Path) -> None:
+def test_uv_chooses_what_the_plan_requires_beside_it(tmp_path: Path) -> None:
     """As if nothing was installed that the lock has; what others require of the rest counts."""
     demands = ["packaging<27", "numpy", "nvidia-cudnn-cu12<10"]
     rows: list[Any] = [
@@ -112,35 +105,65 @@ def test_an_engine_resolves_what_the_plan_requires_beside_it(tmp_path: Path) -> 
         {"name": "numpy", "version": "2.0"},
         {"name": "nvidia-cudnn-cu12", "version": "9.1.0"},
     ]
-    resolved = Resolved(NUMPY, SET[0])
+    resolved = Resolved(NUMPY)
     made = locked(builder(tmp_path, resolved), target(facts=synthetic.facts(*rows)))
 
-    [(requires, within, facts, sources)] = resolved.asked
-    assert requires == ["numpy>=1", "flatbuffers"]
-    assert within == ["numpy<3", "packaging<27"]  # flatbuffers<1 is broken today
-    assert [row.name for row in facts.packages] == ["app", "old", "flatbuffers", "numpy"]
-    assert sources == IndexConfig()
-    assert [pinned.wheel for pinned in made.closure] == [NUMPY]  # the set is chosen
+    [asked] = resolved.asked
+    assert asked.requires == ("numpy>=1", "flatbuffers")
+    assert asked.within == ("numpy<3", "packaging<27")  # flatbuffers<1 is broken today
+    assert (asked.wheels, asked.behind) == (SET, None)
+    assert not asked.unread.intersection(row.name for row in SET)
+    assert "--python-platform" in asked.python
+    assert [pinned.wheel for pinned in made.closure] == [NUMPY]
     assert [pinned.wheel for pinned in made.chosen] == [*SET]
     assert made.ranges == ("numpy>=1", "flatbuffers")
 
 
 @pytest.mark.parametrize("name", ["torch", "torchvision", "torchaudio"])
 @pytest.mark.parametrize("index", [PYPI, CU128])
-def test_of_torch_the_engine_reads_what_it_requires(tmp_path: Path, name: str, index: str) -> None:
+def test_of_torch_uv_reads_what_it_requires(tmp_path: Path, name: str, index: str) -> None:
     resolved = Resolved()
-    builder(tmp_path, resolved).lock(group(target(*SET, wheel(name, "2.10.0", index))))
+    torch = wheel(name, "2.10.0", index)
+    builder(tmp_path, resolved).lock(group(target(*SET, torch)))
 
-    [(requires, within, _, _)] = resolved.asked
-    file = f"{name}-2.10.0-py3-none-any.whl"
-    line = (
-        f"{name}==2.10.0" if index == PYPI else f"{name} @ https://me:secret@files.example/{file}"
-    )
-    assert requires == ["numpy>=1", "flatbuffers", line]
-    assert sorted(within) == [
+    [asked] = resolved.asked
+    assert asked.wheels == (*SET, torch)
+    assert name in asked.unread
+    assert asked.behind == (None if index == PYPI else CU128)
+    assert sorted(asked.within) == [
         *("nvidia-cublas-cu12==12.8.4", "nvidia-cudnn-cu12==9.28.0", "onnxruntime-gpu==1.26.0"),
         f"{name}==2.10.0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("libc", "free", "parts"),
+    [
+        ("glibc 2.35", False, 1),
+        ("glibc 2.28", False, 1),
+        ("glibc 2.27", False, 2),
+        ("glibc 2.18", False, 2),
+        ("glibc 2.17", False, 1),
+        ("musl 1.2", False, 1),
+        ("glibc 2.27", True, 1),
+    ],
+)
+def test_a_glibc_that_uv_has_no_word_for(
+    tmp_path: Path, libc: str, parts: int, *, free: bool
+) -> None:
+    """The plan's wheels fit 2.27, and uv takes that as 2.17: they are looked up by themselves."""
+    facts = synthetic.facts()
+    facts = facts._replace(
+        platform=facts.platform._replace(libc=libc),
+        python=facts.python._replace(free_threaded=free),
+    )
+    resolved = Resolved(NUMPY)
+
+    made = locked(builder(tmp_path, resolved), target(facts=facts))
+
+    assert len(resolved.asked) == parts
+    assert ("--universal" in resolved.asked[0].python) == (parts == 2 or free)
+    assert [pinned.wheel for pinned in (*made.chosen, *made.closure)] == [*SET, NUMPY]
 
 
 @pytest.mark.parametrize("addresses", [False, True])
@@ -155,36 +178,14 @@ def test_a_wheel_of_pypi_needs_an_address_where_the_format_has_one(
     assert [pinned.url for pinned in made.chosen] == [files[0] if addresses else "", files[1]]
 
 
-def test_the_address_of_a_file_that_is_near_is_seen_from_the_lock(tmp_path: Path) -> None:
-    for folder in ("locks/near", "far"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / SET[2].file).touch()
-
-    urls = [
-        locked(
-            builder(tmp_path / "locks", addresses=True, find_links=tmp_path / folder, offline=True),
-            target(SET[2]),
-        ).chosen[0].url
-        for folder in ("locks/near", "far")
-    ]  # fmt: skip
-
-    assert urls == [f"./near/{SET[2].file}", f"../far/{SET[2].file}"]
-
-
-@pytest.mark.parametrize(
-    ("folder", "code", "where"),
-    [(None, "files-not-kept", {}), (Path("near"), "files-not-here", {"folder": "near"})],
-)
-def test_offline_a_file_that_is_not_near_is_named(
-    tmp_path: Path, folder: Path | None, code: str, where: dict[str, str]
+@pytest.mark.parametrize(("folder", "url"), [("locks/near", "./near/"), ("far", "../far/")])
+def test_the_address_of_a_file_that_is_near_is_seen_from_the_lock(
+    tmp_path: Path, folder: str, url: str
 ) -> None:
-    made = builder(tmp_path, addresses=True, find_links=folder, offline=True)
+    near = Resolved(here=tmp_path / folder)
+    made = locked(builder(tmp_path / "locks", near, addresses=True), target(SET[2]))
 
-    with pytest.raises(Error) as caught:
-        made.lock(group(target(SET[2])))
-
-    assert caught.value.code == code
-    assert caught.value.values == {"files": SET[2].file, **where}
+    assert made.chosen[0].url == f"{url}{SET[2].file}"
 
 
 def test_what_is_downloaded_is_the_set_and_the_best_wheel_of_all_else(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.log_lines.failures import parse_failures
-from ortgpu_fix.log_lines.lines import Shown
+from ortgpu_fix.log_lines.lines import ShownInLog
 from ortgpu_fix.log_lines.matcher import Search
 
 TABLE = parse_failures(load_table("failures"))
@@ -22,7 +22,7 @@ def search(log: str) -> Search:
     return made
 
 
-def shown(log: str) -> Shown:
+def shown(log: str) -> ShownInLog:
     return search(log).shown
 
 

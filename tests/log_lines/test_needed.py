@@ -84,8 +84,7 @@ def test_a_program_of_another_kind_is_told_the_files(program: str) -> None:
     assert (found.origin, found.commands, found.fixable) == (program, (fetch,), False)
     assert "cublas64_12.dll, cublasLt64_12.dll, cudart64_12.dll, cufft64_11.dll" in found.remedy
     assert "cudnn*64_9.dll" in found.remedy
-    brought = ("nvidia-cublas-cu12", "`ortgpu-fix download -d DIR --libraries`")
-    assert any(each in found.remedy for each in brought)
+    assert "nvidia-cublas-cu12" in found.remedy
 
 
 def test_without_a_library_by_name_no_sentence_has_a_gap() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from stand import Stand
 
 from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, encode
 from ortgpu_fix.data_files import example_machine
-from ortgpu_fix.utils.process import install_environment
+from support.standin_wheels import clean_environment
 
 pytestmark = pytest.mark.untraced
 EACH = 40
@@ -37,7 +36,7 @@ def home(tmp_path: Path) -> Path:
 
 def output(home: Path, *argv: str, text_in: str = "", **env: str) -> str:
     """Run a command; what it says must be clean, and no defect. Return its standard output."""
-    environ = install_environment(os.environ) | {"HOME": str(home), "LANG": "C.UTF-8"}
+    environ = clean_environment() | {"HOME": str(home), "LANG": "C.UTF-8"}
     done = run_here(*argv, cwd=home, env=environ | env, text_in=text_in)
     for said in (done.stdout, done.stderr):
         assert is_clean(said), (argv, said)
@@ -142,9 +141,9 @@ def plant(stand: Stand, strings: list[str]) -> None:
 
 
 @pytest.mark.parametrize("batch", EVERY)
-def test_what_an_environment_says(quick: Stand, home: Path, batch: int) -> None:
-    plant(quick, BATCHES[batch])
-    python = ("--python", str(quick.venv.folder))
+def test_what_an_environment_says(stand: Stand, home: Path, batch: int) -> None:
+    plant(stand, BATCHES[batch])
+    python = ("--python", str(stand.venv.folder))
     path = BATCHES[batch][0].replace("\0", "")
 
     output(home, "facts", *python, LD_LIBRARY_PATH=path)
@@ -157,16 +156,16 @@ def test_what_an_environment_says(quick: Stand, home: Path, batch: int) -> None:
 
 
 @pytest.mark.parametrize("batch", EVERY[::2])
-def test_what_a_verification_says(quick: Stand, home: Path, batch: int) -> None:
+def test_what_a_verification_says(stand: Stand, home: Path, batch: int) -> None:
     """An onnxruntime whose every word is another's."""
     text = "".join(BATCHES[batch])
-    package = quick.venv.site / "onnxruntime"
+    package = stand.venv.site / "onnxruntime"
     (package / "capi").mkdir(parents=True)
     (package / "__init__.py").write_text(
         f"import sys\nprint({text!r})\nprint({text!r}, file=sys.stderr)\nraise OSError({text!r})\n",
         encoding="utf-8",
     )
-    python = ("--python", str(quick.venv.folder))
+    python = ("--python", str(stand.venv.folder))
 
     output(home, "verify", *python)
     output(home, "verify", *python, "--json")
@@ -181,28 +180,28 @@ def journal(text: str, *, torn: bool) -> str:
 
 @pytest.mark.parametrize("batch", EVERY)
 @pytest.mark.parametrize("torn", [False, True])
-def test_what_a_journal_says(quick: Stand, home: Path, batch: int, *, torn: bool) -> None:
-    change = quick.state / "1"
+def test_what_a_journal_says(stand: Stand, home: Path, batch: int, *, torn: bool) -> None:
+    change = stand.state / "1"
     change.mkdir(parents=True)
-    python = ("--python", str(quick.venv.folder))
+    python = ("--python", str(stand.venv.folder))
     for text in BATCHES[batch][::20]:
         plain = text.replace("\0", "")
         (change / "journal").write_text(journal(plain, torn=torn), encoding="utf-8")
         output(home, "undo", "--yes", *python)
         output(home, "undo", "--yes", "--json", *python)
         output(home, "--facts", "example", "--json", *python)
-        (quick.state / "lock").write_text(json.dumps({"pid": 1, "command": plain}))
+        (stand.state / "lock").write_text(json.dumps({"pid": 1, "command": plain}))
 
 
 @pytest.mark.parametrize("batch", EVERY)
-def test_what_an_index_and_flags_say(quick: Stand, home: Path, batch: int) -> None:
+def test_what_an_index_and_flags_say(stand: Stand, home: Path, batch: int) -> None:
     argv = ("download", "--facts", "example", "-d", "wheels", "--index-url")
     for text in BATCHES[batch][::20]:
         row = {"filename": f"onnxruntime_gpu-1.26.0-{text}.whl", "url": text, "yanked": text}
         page = json.dumps({"meta": {"api-version": text}, "files": [row]})
-        quick.server.behaviour.page = ("application/vnd.pypi.simple.v1+json", page)
-        output(home, *argv, quick.server.url, "--json")
-        output(home, *argv, quick.server.url)
+        stand.server.behaviour.page = ("application/vnd.pypi.simple.v1+json", page)
+        output(home, *argv, stand.server.url, "--json")
+        output(home, *argv, stand.server.url)
         plain = text.replace("\0", "")
         for flags in (("--index-url", plain), ("--ort", plain), ("--find-links", plain)):
             output(home, "--facts", "example", "--json", *flags)

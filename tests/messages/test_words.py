@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import DATA
-from ortgpu_fix.messages.catalog import Language, load_texts
-from ortgpu_fix.messages.sections import width
 
 TEXTS = {
     str(path): path.read_text("utf-8")
@@ -88,11 +86,3 @@ GONE = [
 @pytest.mark.parametrize("phrase", GONE)
 def test_it_is_gone(phrase: str) -> None:
     assert [name for name, text in TEXTS.items() if phrase in text] == []
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_what_a_cache_holds_stands_in_columns(language: Language) -> None:
-    texts = load_texts(language)
-    wheels, readings = (texts.label(f"cache-{what}", size="") for what in ("wheels", "readings"))
-
-    assert width(wheels) == width(readings)

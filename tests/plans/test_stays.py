@@ -15,12 +15,10 @@ from typing import Any
 
 import pytest
 from environments import require_ensurepip
-from stand import PIP
 
 import synthetic
 from ortgpu_fix.apply.apply_plan import apply
 from ortgpu_fix.companions import build as companion_wheels
-from ortgpu_fix.engine.uv import Uv
 from ortgpu_fix.facts.target import in_environment
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
@@ -32,6 +30,7 @@ from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.process import run
 from ortgpu_fix.utils.progress import silent
+from ortgpu_fix.uv.program import Uv
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import COMMON, Venv, clean_environment, find_uv, make_venv
 
@@ -110,7 +109,7 @@ class Stage:
             plan,
             self.venv.target(),
             index=Index(IndexConfig(index_url=self.index.url, origin="flag")),
-            engine=Uv(program=find_uv(), version="0", environ=clean_environment(), runner=run),
+            uv=Uv(program=find_uv(), version="0", environ=clean_environment(), runner=run),
             verify=lambda: (True, ""),
             progress=silent,
             companions=[wheel for wheel in made if wheel.name in names],
@@ -150,7 +149,9 @@ def stage(request: pytest.FixtureRequest, shop: tuple[LocalIndex, Matrix], tmp_p
     return Stage(tmp_path, *shop, engine=engine)
 
 
-BOTH = pytest.mark.parametrize("stage", ["uv", PIP], indirect=True)
+BOTH = pytest.mark.parametrize(
+    "stage", ["uv", pytest.param("pip", marks=pytest.mark.slow)], indirect=True
+)
 
 
 def codes(plan: Plan) -> set[str]:

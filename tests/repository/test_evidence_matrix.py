@@ -35,10 +35,7 @@ from ortgpu_fix.guests.update.reader import Reader, ReadingCache
 from ortgpu_fix.guests.update.update import MatrixReader
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
-from ortgpu_fix.index.download import download_all
 from ortgpu_fix.matrix.additions import additions_json, parse_additions, with_additions
-from ortgpu_fix.plan.wheels import PYPI, Wheel
-from ortgpu_fix.utils.progress import silent
 from support.cut_matrix import cut_tables
 
 if sys.version_info >= (3, 11):
@@ -778,10 +775,8 @@ def test_a_late_patch_between_equal_releases_is_not_read(
     assert said(grown, "linux_x86_64") == said(whole, "linux_x86_64")
 
 
-def test_without_ranges_each_wheel_is_downloaded_once_and_kept(
-    index: samples.Index, tmp_path: Path
-) -> None:
-    """The rows are the same, and an apply finds the wheels."""
+def test_without_ranges_each_wheel_is_downloaded_once(index: samples.Index, tmp_path: Path) -> None:
+    """The rows are the same."""
     cut = _cut(_whole(index, tmp_path / "whole"))
     by_parts = _matrix_reader(index, tmp_path / "parts", cut).read()
     index.requests.clear()
@@ -792,20 +787,6 @@ def test_without_ranges_each_wheel_is_downloaded_once_and_kept(
     assert rows == by_parts
     asked = Counter(path for path, wanted in index.requests if path.endswith(".whl") and not wanted)
     assert set(asked.values()) == {1}
-    kept = tmp_path / "cache" / "wheels"
-    [wheel] = rows["onnxruntime"]["build"][0]["wheels"]
-    wanted = Wheel(name="onnxruntime-gpu", version="1.26.0", index_url=PYPI, **_identity(wheel))
-    nowhere = Index(IndexConfig(index_url="http://127.0.0.1:9/simple", kept=kept, offline=True))
-    [path] = download_all(nowhere, [wanted], tmp_path / "staging", silent)
-    assert path.read_bytes() == index.files["onnxruntime-gpu"][wheel["file"]]
-
-    (kept / wheel["file"]).write_bytes(b"damaged since")
-    with pytest.raises(Error, match="files-not-kept"):
-        download_all(nowhere, [wanted], tmp_path / "again", silent)
-
-
-def _identity(wheel: dict[str, Any]) -> dict[str, Any]:
-    return {key: wheel[key] for key in ("file", "size", "sha256")}
 
 
 def test_nothing_is_read_where_the_matrix_lacks_nothing(

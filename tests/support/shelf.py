@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import synthetic
-from ortgpu_fix.engine.choose import choose_resolver
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
@@ -16,6 +14,7 @@ from ortgpu_fix.lock.groups import FleetMachine, Group, TargetPlan
 from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.utils.process import run
+from ortgpu_fix.uv.program import Uv
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import as_plan, as_wheel, clean_environment, find_uv
 
@@ -87,14 +86,13 @@ class Shelf:
         self, folder: Path, *, companions: str | None = None, **sources: object
     ) -> LockBuilder:
         """Return what makes locks that are put into `folder`."""
-        env = clean_environment()
-        env["PATH"] = f"{Path(find_uv()).parent}{os.pathsep}{env['PATH']}"
+        env = clean_environment() | {"UV_CACHE_DIR": str(folder / "cache-of-uv")}
         named = IndexConfig(index_url=self.index.url, origin="flag")
         return LockBuilder(
             options=PlanOptions(),
             matrix=synthetic.matrix(),
             index=Index(replace(named, **sources), Limits(pauses=(0.01,))),  # type: ignore[arg-type]
-            resolver=choose_resolver(env, run),
+            uv=Uv(program=find_uv(), version="0", environ=env, runner=run),
             commands=(PastedCommand(None, "ortgpu-fix lock"),),
             folder=folder,
             companions=companions,

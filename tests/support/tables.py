@@ -24,3 +24,27 @@ def tables() -> dict[str, Any]:
 def table(path: Path) -> dict[str, Any]:
     """Return one table of the tests' own."""
     return tomllib.loads(path.read_text("utf-8"))
+
+
+def pages_of_the_matrix() -> dict[str, list[tuple[str, str]]]:
+    """Return the files that the matrix knows, as an index would list them, by project."""
+    pages: dict[str, list[tuple[str, str]]] = {}
+    all_of_it = tables()
+    rows = [
+        *(
+            ("onnxruntime-gpu", row)
+            for one in all_of_it["onnxruntime"]["build"]
+            for row in one["wheels"]
+        ),
+        *(
+            (one["name"], row)
+            for one in all_of_it["nvidia"]["distribution"]
+            for row in one["releases"]
+        ),
+        *(("torch", row) for one in all_of_it["torch"]["torch"] for row in one["wheels"]),
+        *((one["name"], row) for one in all_of_it["torch"]["companion"] for row in one["wheels"]),
+        *(("msvc-runtime", row) for row in all_of_it["msvc"]["wheel"]),
+    ]
+    for name, row in rows:
+        pages.setdefault(name, []).append((row["file"], row["sha256"]))
+    return pages

@@ -13,15 +13,13 @@ from ...apply.apply_plan import apply
 from ...apply.before_change import Allowed, check_environment_owner, check_plan_allowed
 from ...apply.chosen_wheels import ChosenWheel
 from ...apply.rollback import pending_recovery, recover_interrupted
-from ...apply.state_folder import Site, size_of
+from ...apply.state_folder import Site
 from ...companions.build import LocalWheel, build_companions
 from ...companions.contents import LIBRARIES
-from ...engine.choose import choose_engine
 from ...errors import Error
 from ...facts.target import Target
 from ...index.client import Index
 from ...messages.catalog import Language, Texts
-from ...messages.sections import size
 from ...plan.model import Plan
 from ...probe.interpreter import require_environment
 from ...probe.machine import described_target, target_of
@@ -31,30 +29,32 @@ from ...report.requirements import requirements_json, requirements_section, unwr
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
 from ...requirements.files import RewrittenFile, check_writable, write_rewritten
+from ...resolve.opened import plan_for
 from ...resolve.plugins import with_plugins
-from ...resolve.resolver import resolve
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
+from ...uv.program import find_uv
 from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
-from ..inputs import PlanInputs, gather_inputs, index_config_of
+from ..inputs import PlanInputs, gather_inputs, index_config_of, require_known
 from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand, with_runs_on
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Carry out the plan, verify it, undo it if it fails.
 
-    Raises as `require_environment`.
+    Raises as `require_environment` and `require_known`.
     """
     texts = texts_for(arguments, "en" if arguments.json else language)
     require_environment(arguments.python, environ, Path.cwd())
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
-    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    require_known(inputs.facts)
+    plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     plan = with_runs_on(plan, inputs, arguments)
     sections = plan_sections(
         plan,
@@ -63,7 +63,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         verbose=arguments.verbose,
         asked=inputs.options.chooses,
         command="",
-        at_hand=wheels_at_hand(plan, inputs, arguments, environ),
+        at_hand=wheels_at_hand(plan, arguments),
     )
     files = rewritten_for_plan(plan, inputs, arguments)
     if arguments.write:
@@ -74,7 +74,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             console.print_sections(sections)
         return _print_document(files, document, arguments, texts) or plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    with _told(Site.of(inputs.target)):
+    with _told():
         if not arguments.json:
             console.print_sections(sections[:-1])  # the last names the command that does it: this
             console.print_result("")
@@ -105,19 +105,12 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 
 @contextlib.contextmanager
-def _told(site: Site) -> Iterator[None]:
-    """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`.
-
-    And Error `interrupted-downloads` for what ends it before the first change, and leaves some.
-    """
+def _told() -> Iterator[None]:
+    """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`."""
     try:
         yield
     except BrokenPipeError as error:
         raise Error("apply-interrupted") from error
-    except KeyboardInterrupt as error:
-        if kept := size_of(site.stage):
-            raise Error("interrupted-downloads", size=size(kept)) from error
-        raise
 
 
 def _print_document(
@@ -188,9 +181,7 @@ def _do(  # noqa: PLR0917
             plan,
             target,
             index=Index(sources),
-            engine=choose_engine(
-                target, environ, run_process, break_system_packages=allowed.externally_managed
-            ),
+            uv=find_uv(environ, run_process),
             verify=verified,
             progress=progress,
             allowed=allowed,
@@ -226,7 +217,7 @@ def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     platform = inputs.facts.platform.key
     matrix, _ = with_installed_releases(inputs.facts, inputs.matrix, inputs.options)
     matrix = with_plugins(inputs.facts, matrix, inputs.options)
-    made = build_companions(plan.selection, matrix, platform, matrix.modules)
+    made = build_companions(plan.selection, matrix, platform, matrix.modules, plan.placeholder)
     return [wheel for wheel in made if wheel.name in wanted]
 
 

@@ -18,12 +18,12 @@ from ..matrix_files import cache_folder, is_own_place, user_file
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Do `cache dir`, `cache info` or `cache purge`.
 
-    What uv and pip keep is theirs. The rows of `matrix --update` are data: they are shown, and
-    `matrix --forget` drops them.
+    The wheels are in uv's cache, which is uv's. The rows of `matrix --update` are data: they are
+    shown, and `matrix --forget` drops them.
     """
     texts = load_texts("en" if arguments.json else language)
     parent = cache_folder(environ)
-    folders = {} if parent is None else {name: parent / name for name in ("wheels", "readings")}
+    folders = {} if parent is None else {"readings": parent / "readings"}
     sizes = {name: size_of(folder) for name, folder in folders.items()}
     if parent is None:
         rows = [texts.label("cache-none")]

@@ -44,13 +44,12 @@ def download_groups(
     groups, options, matrix = planned
     maker = lock_builder(arguments, environ, options, matrix, None)
     wanted = [one for group in groups for one in maker.files(group)]
-    urls = {one.wheel.file: one.url for one in wanted if one.url}
-    wheels = list({one.wheel.file: one.wheel for one in wanted}.values())
+    pinned = list({one.wheel.file: one for one in wanted}.values())
     texts = load_texts("en" if arguments.json else language)
     with console.progress(texts, quiet=arguments.json) as progress:
-        download_all(maker.index, wheels, into, progress, urls)
+        download_all(maker.index, pinned, into, progress)
     made = write_companions(maker, groups, into)
-    every = [*wheels, *(companion.wheel for companion in made)]
+    every = [*(one.wheel for one in pinned), *(companion.wheel for companion in made)]
     rows = [(row.name, row.version, row.file, row.size, row.sha256) for row in every]
     if arguments.json:
         keys = ("name", "version", "file", "size", "sha256")

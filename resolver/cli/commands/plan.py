@@ -10,23 +10,25 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from ...data_files import load_table
+from ...facts.gpu_names import known_capabilities
 from ...facts.markers import marker_environment
-from ...facts.target import STATE_FOLDER, Target
+from ...facts.target import Target
 from ...messages.catalog import Language
 from ...plan.model import Plan
-from ...plan.reasons import finding
 from ...plan.wheels import oldest_python
-from ...resolve.resolver import other_ways, resolve
+from ...resolve.cases import plan_by_cases
+from ...resolve.opened import plan_for
+from ...resolve.resolver import other_ways
 from .. import console
 from ..command_line import applying, texts_for
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, wheels_given
-from ..matrix_files import show_age, wheels_folder
+from ..matrix_files import show_age
 
 if TYPE_CHECKING:
     from ...requirements.files import RewrittenFile
 
-VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
+VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3, "unknown": 1}
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -34,18 +36,16 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     inputs = gather_inputs(arguments, environ)
     if inputs.target:
         wheels_given(arguments)
-    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
-    if plan.verdict == "fixable" and inputs.target:
-        from ...engine.at_hand import can_install
-
-        if not can_install(inputs.target, environ):
-            found = finding("no-engine", "error", python=inputs.target.version)
-            plan = plan._replace(findings=(found, *plan.findings))
+    if inputs.facts.unknown:
+        known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)
+        plan = plan_by_cases(inputs.facts, inputs.options, inputs.matrix, known)
+    else:
+        plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     if plan.verdict == "impossible" or (arguments.verbose and not arguments.json):
         ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
         plan = plan._replace(ways=ways)
     plan = with_runs_on(plan, inputs, arguments)
-    print_plan(plan, inputs, arguments, environ, language)
+    print_plan(plan, inputs, arguments, language)
     show_age(environ)
     return plan_exit_code(plan)
 
@@ -54,7 +54,6 @@ def with_runs_on(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> Plan
     """Return `plan` with the drivers and GPUs that its set can serve, where that is of interest."""
     if not (arguments.json or arguments.verbose or arguments.driver):
         return plan
-    from ...facts.gpu_names import known_capabilities
     from ...resolve.serving import set_runs_on
 
     known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)
@@ -70,7 +69,6 @@ def print_plan(
     plan: Plan,
     inputs: PlanInputs,
     arguments: CommandLine,
-    environ: Mapping[str, str],
     language: Language,
 ) -> None:
     """Print a plan, for people or as JSON."""
@@ -87,7 +85,7 @@ def print_plan(
         console.print_json(document)
         return
     texts, asked = texts_for(arguments, language), inputs.options.chooses
-    here = wheels_at_hand(plan, inputs, arguments, environ) if inputs.target else frozenset()
+    here = wheels_at_hand(plan, arguments) if inputs.target else frozenset()
     line = arguments
     if inputs.target and arguments.offline:  # what it promises may need the network
         complete = here.issuperset(wheel.file for wheel in plan.install)
@@ -109,30 +107,21 @@ def print_plan(
     console.print_sections(sections)
 
 
-def wheels_at_hand(
-    plan: Plan,
-    inputs: PlanInputs,
-    arguments: CommandLine,
-    environ: Mapping[str, str],
-) -> frozenset[str]:
-    """Return the files of `plan` in `--find-links`, our cache, or an apply that did not end."""
-    kept = wheels_folder(environ, quiet=True)
-    folders = [] if kept is None else [kept]
-    if arguments.find_links is not None:
-        folders.append(Path(arguments.find_links))
-    if inputs.target is not None:
-        folders.append(Path(inputs.target.purelib, STATE_FOLDER, "stage", "wheels"))
+def wheels_at_hand(plan: Plan, arguments: CommandLine) -> frozenset[str]:
+    """Return the files of `plan` that the folder of `--find-links` has."""
+    if arguments.find_links is None:
+        return frozenset()
+    folder = Path(arguments.find_links)
     return frozenset(
         wheel.file
         for wheel in plan.install
-        for folder in folders
         if wheel.file and (found := folder / wheel.file).is_file()
         if found.stat().st_size == wheel.size
     )
 
 
 def _has_required(plan: Plan, target: Target, arguments: CommandLine) -> bool:
-    """Tell whether `--find-links` has a wheel of all that pip or uv will have to choose."""
+    """Tell whether `--find-links` has a wheel of all that uv will have to choose."""
     from ...index.pinning import files_in_folder, wheel_target_of
     from ...index.wheel_choice import find_newest
 

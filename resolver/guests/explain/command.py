@@ -13,7 +13,7 @@ from ...cli import console
 from ...cli.command_line import SYSTEM, applying, command_line, texts_for
 from ...cli.flags import CommandLine, given
 from ...cli.guests import FLAGS
-from ...cli.inputs import gather_inputs
+from ...cli.inputs import gather_inputs, require_known
 from ...cli.options import plan_options_of
 from ...cli.parser import parse
 from ...cli.streams import shows_chinese
@@ -23,7 +23,7 @@ from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, System
 from ...log_lines.explanations import Explanation, on_system
 from ...log_lines.failures import FailureTable, parse_failures
-from ...log_lines.lines import Shown
+from ...log_lines.lines import ShownInLog
 from ...log_lines.matcher import Search
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
@@ -155,7 +155,7 @@ def _name(arguments: CommandLine, texts: Texts) -> str:
     return texts.label("explain-this-machine") if file is None else Path(file).name
 
 
-def _environment(arguments: CommandLine, shown: Shown) -> str | None:
+def _environment(arguments: CommandLine, shown: ShownInLog) -> str | None:
     """Return the environment that a log names, as `--python` takes it; None: none, or one is given.
 
     A Python without an environment of its own has its program beside its libraries on Windows.
@@ -172,7 +172,7 @@ def _is_another(looked: Looked, environment: str) -> bool:
     return not (looked.facts.python.executable or "").startswith(environment)
 
 
-def _planned_by_outputs(arguments: CommandLine, text: str, shown: Shown) -> Plan | None:
+def _planned_by_outputs(arguments: CommandLine, text: str, shown: ShownInLog) -> Plan | None:
     """Return the plan for the machine whose outputs stand in a text; None where they lack a part.
 
     An architecture that no output shows is taken to be x86_64.
@@ -214,9 +214,10 @@ def _looked(
     """
     try:
         inputs = gather_inputs(arguments, environ)
+        require_known(inputs.facts)
         return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)
     except Error as error:
-        if arguments.facts or arguments.python is not None:
+        if error.code != "machine-unknown" and (arguments.facts or arguments.python is not None):
             raise
         texts = load_texts(language)
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))

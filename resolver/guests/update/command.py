@@ -17,7 +17,7 @@ from ...binaries.native import BinaryError
 from ...cli import console
 from ...cli.flags import CommandLine
 from ...cli.inputs import index_config_of
-from ...cli.matrix_files import is_own_place, other_lines, readings_folder, user_file, wheels_folder
+from ...cli.matrix_files import is_own_place, other_lines, readings_folder, user_file
 from ...data_files import load_table
 from ...errors import Error, cause
 from ...evidence.wheels import PLATFORMS, EvidenceError
@@ -60,7 +60,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     tables = {name: load_table(name) for name in _TABLES}
     platforms = PLATFORMS if request.all_platforms else (_platform(),)
     with tempfile.TemporaryDirectory() as nowhere:
-        source = IndexSource(index, wheels_folder(environ) or Path(nowhere))
+        source = IndexSource(index, Path(nowhere))
         reader = MatrixReader(
             source,
             ReadingCache(readings_folder(environ) or Path(nowhere)),

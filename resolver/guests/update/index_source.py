@@ -9,9 +9,9 @@ from pathlib import Path
 from ...errors import Error
 from ...evidence.wheels import IndexWheel, wheels_on
 from ...index.client import Index
-from ...index.download import download_one
+from ...index.download import download
 from ...index.page import without_credentials
-from ...plan.wheels import PYPI, Wheel
+from ...plan.wheels import PYPI, Pinned, Wheel
 
 _NOT_FOUND = 404
 
@@ -104,7 +104,7 @@ class IndexSource:
                     size=0,
                     sha256=listed.sha256,
                 )
-                download_one(self._index, wheel, self._folder, url)
+                download(self._index, Pinned(wheel, url), self._folder)
                 with self._lock:
                     self.received[listed.file] = path.stat().st_size
         first, _, last = byte_range.partition("-")

@@ -361,3 +361,9 @@ def test_who_has_an_environment_of_its_own_is_told_whom_to_ask() -> None:
     assert mending((), (), None, program="a .NET program") == ask
     assert mending((), (), clash, program="a .NET program") == ask
     assert mending([cause()], [Here("unseen")], FIXABLE, program="x").why == reason("mend-here")
+
+
+def test_where_no_machine_was_looked_at_and_no_command_applies_verify_does() -> None:
+    made = mending([cause(commands=("ortgpu-fix",))], [], None)
+
+    assert (made.why.code, made.arguments) == ("mend-verify", ("verify",))
