@@ -24,7 +24,7 @@ T = TypeVar("T")
 ByLanguage = Mapping[str, str]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-PLACEHOLDERS = frozenset({"library", "distribution", "major", "files", "wheels"})
+PLACEHOLDERS = frozenset({"library", "distribution", "major", "files", "wheels", "of_cuda"})
 
 
 class ByRelease(NamedTuple):

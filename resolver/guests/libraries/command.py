@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,17 @@ from ...cli import console
 from ...cli.command_line import SYSTEM, in_shells
 from ...cli.commands.plan import VERDICT_EXIT, print_plan
 from ...cli.flags import CommandLine, alone
-from ...cli.inputs import PlanInputs, gather_inputs, index_config_of
-from ...facts.model import Facts
-from ...index.client import Index
+from ...cli.inputs import PlanInputs, gather_inputs
+from ...cli.lock_inputs import lock_builder
+from ...facts.model import GPU_BUILD, Facts
 from ...index.download import download_all
+from ...lock.groups import FleetMachine, Group, TargetPlan
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size as size_of
+from ...plan.model import Plan
+from ...plan.wheels import Wheel
 from ...resolve.resolver import resolve
+from ...resolve.situation import situation
 from .carried import Carried, find_carried
 from .guest import LibrariesRequest
 from .planning import (
@@ -59,13 +63,13 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
         if carried is not None:  # no other will be there
             rejected = tuple(row for row in plan.rejected if row.version == version)
             plan = plan._replace(rejected=rejected)
-        print_plan(plan, inputs, line, environ, language)
+        print_plan(plan, inputs, line, language)
         return VERDICT_EXIT["impossible"]
+    maker = lock_builder(line, environ, inputs.options, inputs.matrix, None)
+    pinned = maker.files(_group(plan, wheels, inputs))
     with console.progress(texts, quiet=line.json) as progress:
-        paths = download_all(
-            Index(index_config_of(line, environ, None)), wheels, into / PARTS, progress
-        )
-        files = unpack(dict(zip(wheels, paths, strict=True)), into, progress)
+        paths = download_all(maker.index, pinned, into / PARTS, progress)
+        files = unpack(dict(zip((pin.wheel for pin in pinned), paths, strict=True)), into, progress)
     document = {
         "schema": 1,
         "onnxruntime": version,
@@ -88,6 +92,21 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     for text in how_found(Path(program) if program else None, into, inputs.facts, texts):
         console.print_result(text)
     return 0
+
+
+def _group(plan: Plan, wheels: Sequence[Wheel], inputs: PlanInputs) -> Group:
+    """Return what has the addresses of `wheels` looked up: these alone, for one machine."""
+    here = situation(inputs.facts, inputs.options, inputs.matrix)
+    target = TargetPlan(
+        platform=here.platform,
+        abi=here.abi,
+        machines=(FleetMachine(name="", facts=inputs.facts),),
+        facts=inputs.facts,
+        plan=plan._replace(selection=tuple(wheels), requires=()),
+    )
+    return Group(
+        distribution=GPU_BUILD, version=plan.release or "", cuda=plan.cuda, targets=(target,)
+    )
 
 
 def _for_programs(inputs: PlanInputs, carried: Carried | None) -> PlanInputs:
