@@ -20,6 +20,7 @@ import synthetic
 from ortgpu_fix.cli.inputs import PlanInputs
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.guests.libraries import command
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.resolve.options import PlanOptions
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import as_wheel
@@ -30,7 +31,17 @@ COMPLETE = "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 def library(folder: Path, name: str) -> bytes:
     """Compile a shared library of this name, with a function in it."""
-    argv = ["gcc", "-shared", "-fPIC", "-x", "c", "-", f"-Wl,-soname,{name}", "-o", folder / name]
+    argv = [
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "-x",
+        "c",
+        "-",
+        f"-Wl,-soname,{name}",
+        "-o",
+        str(folder / name),
+    ]
     subprocess.run(argv, input=b"int it(void) { return 7; }", check=True)
     return (folder / name).read_bytes()
 
@@ -169,7 +180,7 @@ def test_where_no_driver_is_new_enough_nothing_is_written(run: Run, tmp_path: Pa
 def test_on_windows_the_dlls_go_beside_the_program(tmp_path: Path) -> None:
     facts = synthetic.facts(driver="12.8")
     windows = facts._replace(platform=facts.platform._replace(system="windows", libc=None))
-    texts = list(command.how_found(None, tmp_path / "libs", windows, command.load_texts("en")))
+    texts = list(command.how_found(None, tmp_path / "libs", windows, load_texts("en")))
 
     assert texts[0] == "Put the DLLs beside the program's .exe:"
     assert texts[1].startswith("copy ")
