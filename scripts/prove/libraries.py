@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -137,9 +138,9 @@ def started(app: Path, system: str, told: Sequence[str], driver: str) -> list[st
     environ: Mapping[str, str] = os.environ
     if system == "windows":
         environ = {**environ, "WINEDEBUG": "-all", "WINEPREFIX": str(app.parent.parent / "wine")}
-        copies = [line.split()[1:3] for line in told if line.startswith("copy ")]
+        copies = [shlex.split(line, posix=False)[1:3] for line in told if line.startswith("copy ")]
         for source, _ in copies:
-            for file in Path(source.replace("\\", "/")).parent.glob("*.dll"):
+            for file in Path(source.strip('"').replace("\\", "/")).parent.glob("*.dll"):
                 (app.parent / file.name).symlink_to(file)
         words = ["wine", str(app), *LOADED[system]]
     else:
