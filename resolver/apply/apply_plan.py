@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from ..companions.build import LocalWheel
 from ..errors import Error
 from ..facts.markers import target_markers
+from ..facts.own_projects import without_tool_bounds
 from ..facts.target import Target
 from ..facts.unmet import UnmetRequirement, new_conflicts
 from ..index.client import Index
@@ -136,7 +137,8 @@ def _allowed_conflicts(
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
     then = distributions_afterwards(plan, target, requires)
     environment = target_markers(target)
-    conflicts = new_conflicts(target.installed, then.installed, environment)
+    now, later = (map(without_tool_bounds, each.installed) for each in (target, then))
+    conflicts = new_conflicts(now, later, environment)
     if conflicts and not allowed.conflicts:
         raise Error("would-conflict", conflicts="; ".join(map(str, conflicts)))
     return conflicts

@@ -8,6 +8,7 @@ from packaging.utils import canonicalize_name
 
 from ..facts.markers import is_in_force, marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Gpu, Package
+from ..facts.own_projects import without_tool_bounds
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
@@ -93,7 +94,8 @@ class Situation(NamedTuple):
 
 def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
     """Bring `facts` and `options` into the terms of `matrix`."""
-    facts = facts._replace(packages=tuple(sorted(facts.packages, key=lambda row: row.name)))
+    packages = map(without_tool_bounds, facts.packages)
+    facts = facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name)))
     platform = facts.platform.key
     facts, torch = _with_torch(facts, matrix, platform)
     markers = marker_environment(facts)

@@ -182,6 +182,8 @@ def _without_blockers(
             ]
             command = " ".join(["pip install --dry-run", *names, *wanted])
             change = reason("other-version", by=by, command=command)
+            if any(row.local for row in packages):  # its name may be somebody else's on an index
+                change = reason("own-requirement", by=by)
         yield _unlocked(change, gain)
 
 
