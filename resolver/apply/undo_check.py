@@ -21,6 +21,7 @@ from ..utils.files import file_digest
 from .environment_files import (
     COPY,
     SHARED,
+    UV_CACHE,
     derived,
     files_under,
     fingerprint,
@@ -176,7 +177,7 @@ def _compare_created(
     seen: tuple[Fingerprint | None, ...] = written.seen if written else ()
     for at, relative in enumerate(install.created):
         path = absolute(site, relative)
-        if path in in_place:
+        if path in in_place or Path(path).name == UV_CACHE:  # written last, and again by uv
             continue
         here, digest = fingerprint(path), install.hashes[at]
         if here is None:

@@ -17,13 +17,20 @@ from ..versions import requirement
 from .model import CPU_BUILD, GPU_BUILD, Package
 from .target import Installed
 
+LOADER = "ortgpu-fix-libraries"
+"""Our own wheel. That of a project requires the very versions of a plan, and moves with it."""
 BUILDS = frozenset({GPU_BUILD, CPU_BUILD})
 _LOWER = frozenset({">=", ">"})
 _Row = TypeVar("_Row", Installed, Package)
 
 
 def without_tool_bounds(row: _Row) -> _Row:
-    """Return a distribution that is the user's own sources without its bounds of onnxruntime."""
+    """Return a distribution that is the user's own sources without its bounds of onnxruntime.
+
+    And our own loader without any.
+    """
+    if row.key == LOADER:
+        return row._replace(requires=())
     if not row.local:
         return row
     return row._replace(requires=tuple(map(loosened, row.requires)))

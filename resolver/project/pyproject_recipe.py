@@ -1,0 +1,232 @@
+"""Write the two wheels into pyproject.toml, for uv and Poetry.
+
+Comments, order and format stay (`tomlkit`). The loader requires onnxruntime-gpu and NVIDIA's wheels
+itself, so that two requirements and their two sources are all:
+
+- the user's own requirement of onnxruntime, without a bound that the planned version does not meet,
+  comes from the placeholder on the machines that have the GPU, and from the index elsewhere;
+- the loader is required on those machines alone.
+
+Sources: https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources,
+https://python-poetry.org/docs/dependency-specification/#multiple-constraints-dependencies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, MutableMapping, MutableSequence
+from typing import Any
+
+import tomlkit
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table, Whitespace
+
+from ..companions.contents import LIBRARIES
+from ..errors import Error
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..versions import allows, numbers
+from .model import COMMENT, FOLDER, Wanted
+from .requirement_lines import named_build, with_served_bound
+
+_Table = MutableMapping[str, Any]
+_LISTS = (("project", "dependencies"), ("tool", "uv", "dev-dependencies"))
+_LISTS_BY_NAME = (("project", "optional-dependencies"), ("dependency-groups",))
+_CARET = re.compile(r"[\^~](?=\s*\d)")
+"""Of Poetry's notation: `^3.9`, `~3.9`."""
+
+
+def parse_pyproject(text: str) -> tomlkit.TOMLDocument:
+    """Return the document. Raises ValueError for what is no TOML."""
+    try:
+        return tomlkit.parse(text)
+    except (TOMLKitError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def written(document: tomlkit.TOMLDocument, before: str) -> str:
+    """Return the text of the document; `before` is what it was parsed from."""
+    text = tomlkit.dumps(document)
+    return text if before.endswith("\n\n") else f"{text.rstrip()}\n"
+
+
+def needs_python(document: _Table, python: str) -> str | None:
+    """Return `python` (`3.11`) where the project allows an older one, too.
+
+    uv and Poetry lock for all that it allows, and one that names none allows all.
+    """
+    wanted = _table(document, "project").get("requires-python")
+    wanted = wanted or _table(document, "tool", "poetry", "dependencies").get("python")
+    older = [f"3.{minor}.99" for minor in range(numbers(python)[1])]
+    for part in str(wanted or "").split("|"):
+        with contextlib.suppress(InvalidSpecifier):  # one release alone, in Poetry's notation
+            allowed = SpecifierSet(_CARET.sub(">=", part))
+            if any(map(allowed.contains, older)):
+                return python
+    return None
+
+
+def requires_build(document: _Table, wanted: Wanted) -> bool:
+    """Tell whether the project itself, one of its extras or groups, requires onnxruntime."""
+    lines = (row for rows in _lists(document) for row in rows if isinstance(row, str))
+    return any(named_build(line, wanted) for line in lines) or any(
+        name in table for table in _poetry_tables(document) for name in (CPU_BUILD, GPU_BUILD)
+    )
+
+
+def for_uv(document: _Table, wanted: Wanted, *, adds: bool, sources: bool) -> None:
+    """Write the lines of uv into `document`.
+
+    `adds`: this project gets the requirements that nobody has; `sources`: it is the root, where all
+    members of a workspace look. Raises Error `project-own-source` where the user has another one.
+    """
+    _set_lines(document, wanted, adds=adds)
+    if not sources:
+        return
+    table = _made_table(document, "tool", "uv", "sources")
+    _refuse_other_source(table, "[tool.uv.sources]")
+    placeholder = {"path": f"{FOLDER}/{wanted.placeholder.file}", "marker": wanted.marker}
+    _put(table, CPU_BUILD, _inline(placeholder))
+    _put(table, LIBRARIES, _inline({"path": f"{FOLDER}/{wanted.libraries.file}"}))
+
+
+def for_poetry(document: _Table, wanted: Wanted) -> None:
+    """Write the lines of Poetry into `document`: [project] has requirements, or its own table has.
+
+    Raises Error `project-own-source` where the user has another source of his own.
+    """
+    if "dependencies" in _table(document, "project"):
+        _set_lines(document, wanted, adds=True)
+    having = [table for table in _poetry_tables(document) if CPU_BUILD in table]
+    table = having[0] if having else _made_table(document, "tool", "poetry", "dependencies")
+    _refuse_other_source(table, "[tool.poetry]")
+    for each in _poetry_tables(document):
+        if GPU_BUILD in each and not _poetry_allows(_version(each[GPU_BUILD]), wanted.release):
+            each[GPU_BUILD] = "*"
+    of_wheel = {"path": f"{FOLDER}/{wanted.placeholder.file}", "markers": wanted.marker}
+    others = {"version": _version(table.get(CPU_BUILD, "*")), "markers": wanted.elsewhere}
+    both = tomlkit.array().multiline(multiline=True)
+    both.extend([_inline(of_wheel), _inline(others)])
+    _put(table, CPU_BUILD, both)
+    libraries = {"path": f"{FOLDER}/{wanted.libraries.file}", "markers": wanted.marker}
+    _put(table, LIBRARIES, _inline(libraries))
+
+
+def _set_lines(document: _Table, wanted: Wanted, *, adds: bool) -> None:
+    """Replace the lines of onnxruntime that the planned version does not meet; add what lacks."""
+    there: set[str] = set()
+    beside: tuple[MutableSequence[Any], int] | None = None
+    for rows in _lists(document):
+        for at, line in enumerate(list(rows)):
+            name = named_build(line, wanted) if isinstance(line, str) else None
+            if name is None:
+                continue
+            new = _loader(wanted) if name == LIBRARIES else with_served_bound(line, wanted)
+            if new != line:
+                rows[at] = new
+            there.add(name)
+            beside = beside or (rows, at + 1)
+    lacking = {CPU_BUILD: f"{CPU_BUILD}; {wanted.marker}", LIBRARIES: _loader(wanted)}
+    lines = [line for name, line in lacking.items() if name not in there]
+    if adds and lines:
+        if beside is None:
+            project = _made_table(document, "project")
+            rows = project.setdefault("dependencies", tomlkit.array())
+            beside = rows, len(rows)
+        rows, at = beside
+        for line in reversed(lines):
+            rows.insert(at, line)
+
+
+def _loader(wanted: Wanted) -> str:
+    return f"{LIBRARIES}; {wanted.marker}"
+
+
+def _lists(document: _Table) -> Iterator[MutableSequence[Any]]:
+    """Yield the lists of requirements: of the project, of its extras and of its groups."""
+    for path in _LISTS:
+        rows = _table(document, *path[:-1]).get(path[-1])
+        if isinstance(rows, MutableSequence):
+            yield rows
+    for parent in _LISTS_BY_NAME:
+        for rows in _table(document, *parent).values():
+            if isinstance(rows, MutableSequence):
+                yield rows
+
+
+def _poetry_tables(document: _Table) -> Iterator[_Table]:
+    """Yield Poetry's own tables of dependencies."""
+    poetry = _table(document, "tool", "poetry")
+    tables = [poetry.get("dependencies"), poetry.get("dev-dependencies")]
+    groups = _table(poetry, "group")
+    tables += [_table(groups, name).get("dependencies") for name in groups]
+    yield from (table for table in tables if isinstance(table, MutableMapping))
+
+
+def _table(document: _Table, *path: str) -> _Table:
+    """Return the table at `path`; an empty one where there is none."""
+    for key in path:
+        value = document.get(key)
+        document = value if isinstance(value, MutableMapping) else {}
+    return document
+
+
+def _made_table(document: _Table, *path: str) -> _Table:
+    """Return the table at `path`, made where there is none."""
+    for at, key in enumerate(path, 1):
+        if key not in document:
+            document[key] = tomlkit.table(is_super_table=at < len(path))
+        document = document[key]
+    return document
+
+
+def _refuse_other_source(table: _Table, where: str) -> None:
+    """Raise Error `project-own-source` where onnxruntime has a source that is not ours."""
+    source = table.get(CPU_BUILD)
+    for row in source if isinstance(source, list) else [source]:
+        if isinstance(row, MutableMapping):
+            path = str(row.get("path", ""))
+            ours = path.startswith(f"{FOLDER}/")
+            if not ours and row.keys() & {"path", "url", "git", "index", "source", "file"}:
+                raise Error("project-own-source", where=where)
+
+
+def _put(table: _Table, key: str, value: object) -> None:
+    """Set a key; the comment stands before the loader's, once."""
+    if key not in table and isinstance(table, Table):
+        body = table.value.body
+        while body and isinstance(body[-1][1], Whitespace):  # before the next table
+            body.pop()
+        if key == LIBRARIES:
+            table.add(tomlkit.comment(COMMENT))
+        table[key] = value
+        table.add(tomlkit.nl())
+    elif table[key] != value:
+        table[key] = value
+
+
+def _inline(row: dict[str, str]) -> Any:  # noqa: ANN401 - tomlkit's own
+    table = tomlkit.inline_table()
+    table.update(row)
+    return table
+
+
+def _version(value: object) -> str:
+    """Return the version that a dependency of Poetry asks for, `*` where it has none.
+
+    Of several, or of our own two, it is that of the machines without the placeholder.
+    """
+    rows = value if isinstance(value, list) else [value]
+    found = [row.get("version") if isinstance(row, MutableMapping) else row for row in rows]
+    return str(next((each for each in found if each), "*"))
+
+
+def _poetry_allows(wish: str, version: str) -> bool:
+    """Tell whether a version in Poetry's notation allows `version`, as far as PEP 440 knows it."""
+    if wish == "*":
+        return True
+    with contextlib.suppress(InvalidSpecifier):
+        return allows(SpecifierSet(_CARET.sub(">=", wish)), version)
+    return canonicalize_name(wish) == canonicalize_name(version)
