@@ -40,7 +40,14 @@ MAC = ("--python-platform", "aarch64-apple-darwin")
 IGNORED = {".venv", ".git", "__pycache__"}
 VENV = ".venv"
 NUMPY = "numpy==2.2.6"
-ORDINARY = {"flatbuffers": "25.2.10", "packaging": "25.0", "protobuf": "6.31.1", "humanize": "4.9"}
+ORDINARY = {
+    "flatbuffers": "25.2.10",
+    "packaging": "25.0",
+    "protobuf": "6.31.1",
+    "coloredlogs": "15.0.1",
+    "sympy": "1.14.0",
+    "humanize": "4.9",
+}
 CPU = ("1.22.1", "1.31.0", "1.32.0")
 """Releases of onnxruntime that the index has; the last is newer than any onnxruntime-gpu."""
 APPS = {
@@ -104,6 +111,7 @@ def make_index(folder: Path) -> None:
 def teach(bench: Bench, wheels: Path) -> None:
     """Make stand-ins of all that plans for these projects install, and let the program know."""
     ordinary = {"onnxruntime-gpu": ["flatbuffers", "numpy>=1.21.6", "packaging", "protobuf"]}
+    ordinary["onnxruntime-gpu 1.22.0"] = [*ordinary["onnxruntime-gpu"], "coloredlogs", "sympy"]
     rows = []
     for wish in ((), ("--ort", "1.22.0")):  # the second is for a pin of 1.22.1
         planned = bench.ours(bench.work, "--json", "--python", "3.11", *MACHINE, *wish)
@@ -205,6 +213,10 @@ class UvRembg(UvProject):
     """With the GPU package asked for by an extra of another."""
 
     added = ("rembg[gpu]", "fastembed")
+
+    def on_a_mac(self) -> str:
+        """Return nothing: who asks for that extra asks for what no Mac has."""
+        return ""
 
 
 class UvWide(UvProject):

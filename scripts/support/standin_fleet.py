@@ -125,8 +125,8 @@ def make_stand_ins(
 ) -> None:
     """Put small wheels into `wheels` for the `install` rows of plans, and teach them the matrix.
 
-    `requires` are what some of them require, by their names. The program of the `controller` knows
-    their hashes then, and takes them for the real ones.
+    `requires` are what some of them require, by name, or name and version. The program of the
+    `controller` knows their hashes then, and takes them for the real ones.
     """
     made: dict[str, Path] = {}
     for row in rows:
@@ -139,7 +139,7 @@ def make_stand_ins(
             cuda = "13.0" if version.release >= CUDA_13_SINCE else "12.8"
             files = stand_in_files("onnxruntime-gpu", str(version), cuda=cuda)
         tag = file.removesuffix(".whl").split("-", 2)[2]
-        wants = requires.get(name, ())
+        wants = requires.get(f"{name} {version}") or requires.get(name, ())
         made[file] = make_wheel(wheels, name, str(version), files=files, requires=wants, tag=tag)
     data = next(controller.parents[1].glob("lib/python*/site-packages/ortgpu_fix/data"))
     for table in data.glob("*.jsonl"):

@@ -450,8 +450,8 @@ def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) 
     facts = ("--facts", machine(tmp_path))
 
     told = run(*facts, "-r", "r.txt").stdout
-    linux = "sys_platform == 'linux' and platform_machine == 'x86_64' and python_version >= '3.10'"
-    elsewhere = 'sys_platform != "linux" or platform_machine != "x86_64" or python_version < "3.10"'
+    linux = "sys_platform == 'linux' and platform_machine == 'x86_64' and python_version >= '3.11'"
+    elsewhere = 'sys_platform != "linux" or platform_machine != "x86_64" or python_version < "3.11"'
     assert "- onnxruntime==1.20.0  # fast\n" in told
     assert f"+ onnxruntime==1.20.0 ; {elsewhere}  # fast\n" in told
     assert "+ --find-links gpu-wheels\n" in told
