@@ -228,7 +228,7 @@ class UvWide(UvProject):
         path = self.folder / "pyproject.toml"
         text = path.read_text("utf-8")
         line = next(row for row in text.splitlines() if row.startswith("requires-python"))
-        path.write_text(text.replace(line, 'requires-python = ">=3.9"'), "utf-8")
+        path.write_text(text.replace(line, 'requires-python = ">=3.10"'), "utf-8")
         self.do("uv", "add", "--quiet", *self.added)
 
 

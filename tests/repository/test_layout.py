@@ -231,6 +231,7 @@ def test_every_table_is_told() -> None:
 
 
 FOREIGN = {
+    "companions.loader.__main__": "the list that travels in the wheel",
     "companions.loader.demand": "torch's own words",
     "companions.loader.load": "the list that travels in the wheel",
     "engine.common": "what pip prints",
