@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import os
 import sys
 
 if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109 - nothing is imported yet
     del sys.path[0]  # `python -m` puts the current folder first, whatever `json.py` lies there
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
 from .cli.streams import open_streams
 from .errors import Error
@@ -17,15 +20,37 @@ from .utils.signals import signals_as_interrupt, signals_held
 
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as shells have it."""
+_GARBAGE = 100_000
+"""New objects after which garbage is looked for; with the 700 of Python it is a tenth of a plan."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; never raises, never shows a traceback."""
+    gc.set_threshold(_GARBAGE)
+    atexit.register(gc.freeze)  # what ends with the process is not looked through once more
     from .cli.parser import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)
-    with signals_as_interrupt():  # SIGTERM too leaves nothing behind
+    with signals_as_interrupt(), _threads_told():  # SIGTERM too leaves nothing behind
         return _run(arguments, lambda: run_command(parse(arguments), os.environ))
+
+
+@contextlib.contextmanager
+def _threads_told() -> Iterator[None]:
+    """Show what ends a thread to who debugs alone; who waits for its answer tells the rest."""
+    before = threading.excepthook
+
+    def tell(failed: threading.ExceptHookArgs) -> None:
+        from .cli import console  # noqa: PLC0415
+
+        if failed.exc_value is not None and console.is_debugging(os.environ):
+            console.print_traceback(failed.exc_value)
+
+    threading.excepthook = tell
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _run(arguments: Sequence[str], command: Callable[[], int]) -> int:
@@ -61,13 +86,11 @@ def _report(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
 
 def _print(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     """Print `error`, and what is `behind` it if the user debugs; return its exit code."""
-    import traceback  # noqa: PLC0415 - all this takes a while to import
-
-    from .cli import console  # noqa: PLC0415
+    from .cli import console  # noqa: PLC0415 - all this takes a while to import
     from .messages.catalog import Language, load_texts  # noqa: PLC0415
 
     if console.is_debugging(os.environ):
-        traceback.print_exception(behind)
+        console.print_traceback(behind)
     as_json = "--json" in arguments and error.code != "output-unwritable"
     # Programs get English whatever the locale, as in every other document.
     language: Language = "en" if as_json else console.user_language(os.environ)

@@ -78,3 +78,16 @@ def at_least(text: str, floor: str) -> bool:
 def newest_first(text: str) -> Version:
     """Return the sort key of a distribution version; one that is not PEP 440 sorts lowest."""
     return version(text) or Version("0.dev0")
+
+
+@functools.lru_cache(maxsize=4096)  # the same few for every release, on every machine of a fleet
+def overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
+    """Tell whether some version satisfies both.
+
+    Tried are the versions that they name, the next after each, and one below and above all: enough
+    for bounds and pins.
+    """
+    named = [spec.version.removesuffix(".*") for spec in (*left, *right)]
+    both = left & right
+    points = [point for version in named for point in (version, f"{version}.0.1", f"{version}.1")]
+    return any(both.contains(point, prereleases=True) for point in ["0", *points, "9999"])

@@ -65,6 +65,7 @@ def lint() -> None:
     workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     run(BIN / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
     run(BIN / "check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
+    run(BIN / "zizmor", "--offline", "--quiet", *workflows, "action.yml")
     for schema in sorted((ROOT / "data").glob("*.schema.json")):
         table = schema.with_name(schema.name.replace(".schema.json", ".toml"))
         tables = [*filter(Path.exists, [table]), *ROOT.glob(f"resolver/guests/*/{table.name}")]

@@ -1,6 +1,6 @@
 """The transaction: stages wheels, sets files aside, installs, verifies; or changes nothing.
 
-What comes lies unpacked beside the environment before the first file is touched, and no engine runs
+What comes lies unpacked beside the environment before the first file is touched, and no uv runs
 while that changes. A failure, Ctrl-C and every signal that ends a program lead to a roll back.
 """
 
@@ -18,15 +18,15 @@ from ..errors import Error
 from ..facts.markers import target_markers
 from ..facts.own_projects import without_tool_bounds
 from ..facts.target import Target
-from ..facts.unmet import UnmetRequirement, new_conflicts
 from ..index.client import Index
 from ..plan.model import Plan
 from ..project.model import FileChange
+from ..resolve.environment import Environment, UnmetRequirement, consequences
 from ..utils.files import disk_error
 from ..utils.progress import Progress, beating
 from ..utils.signals import interruptible, signals_held
 from ..uv.program import Uv
-from .after_change import distributions_afterwards
+from .after_change import incoming_distributions
 from .before_change import (
     Allowed,
     check_environment_owner,
@@ -40,7 +40,7 @@ from .chosen_wheels import Confirm
 from .environment_files import metadata_folders
 from .environment_lock import hold_environment_lock
 from .files_to_remove import check_removable, files_to_remove
-from .history import UNFINISHED, prune_history, recorded_changes
+from .history import UNFINISHED, delete_journal, prune_history, recorded_changes
 from .journal import Begin
 from .journaled_change import Incoming, JournaledChange, sync_files
 from .rollback import roll_back
@@ -49,6 +49,7 @@ from .state_folder import Site, plain_paths, prepare_state_folder, remove_tree, 
 
 Verify = Callable[[], tuple[bool, str]]
 """Verifies the environment: returns whether it works, and the reason for people if not."""
+_GONE = frozenset({"restore-lost", "restore-moved"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,6 @@ class Applied:
     """Canonical names."""
     installed: tuple[tuple[str, str], ...]
     """Canonical names and versions."""
-    engine: str
     conflicts: tuple[UnmetRequirement, ...]
     """New conflicts that were allowed."""
     untidy: int
@@ -92,7 +92,7 @@ def apply(
     `unfinished-change`, `environment-changed`, `file-changed`, `file-unwritable`, `would-conflict`,
     and those of `stage_wheels` (so of
     `confirm`) and of `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
-    `apply-interrupted` or `apply-failed` says why; `restore-failed` where that was not possible.
+    `apply-interrupted` or `apply-failed` says why; `restore-…` where that was not possible.
     """
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
@@ -130,7 +130,6 @@ def apply(
     return Applied(
         removed=plan.uninstall,
         installed=tuple((wheel.name, wheel.version) for wheel in staged.wheels),
-        engine=uv.name,
         conflicts=conflicts,
         untidy=untidy,
     )
@@ -148,10 +147,10 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
-    then = distributions_afterwards(plan, target, requires)
-    environment = target_markers(target)
-    now, later = (map(without_tool_bounds, each.installed) for each in (target, then))
-    conflicts = new_conflicts(now, later, environment)
+    now = [without_tool_bounds(row) for row in target.in_use]
+    before = Environment(now, target_markers(target))
+    incoming = map(without_tool_bounds, incoming_distributions(requires))
+    conflicts = consequences(before, plan.uninstall, incoming).unmet
     if conflicts and not allowed.conflicts:
         raise Error("would-conflict", conflicts="; ".join(map(str, conflicts)))
     return conflicts
@@ -176,7 +175,8 @@ def _swap(
     Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
     `path-too-long`, `disk-full` or `disk-failed` before the first change, and later
     `verify-failed`, `apply-interrupted` or `apply-failed`; `restore-failed` where the roll back
-    failed, `restore-changed` where something else changed the environment meanwhile.
+    failed, `restore-changed` where something else changed the environment meanwhile,
+    `restore-moved` or `restore-lost` where it, or what a roll back needs, is gone.
     """
     site = Site.of(target)
     tree = staged.tree
@@ -244,11 +244,17 @@ def _swap(
 
 
 def _put_back(site: Site, change: JournaledChange) -> None:
-    """Roll back. Raises Error `restore-failed` or `restore-changed`, whatever goes wrong."""
+    """Roll back. Raises Error `restore-…`, whatever goes wrong."""
+    if not change.begun:
+        with contextlib.suppress(OSError):
+            delete_journal(change.folder)
+        return
     try:
         roll_back(site, change.folder)
     except Error as error:
-        if error.code == "restore-failed":
+        if error.code in _GONE and not change.touched:
+            return  # nothing had been done that was to be put back
+        if error.code.startswith("restore-"):
             raise
         listed = error.values.get("names") or error.values.get("paths") or error
         raise Error("restore-changed", names=listed) from error

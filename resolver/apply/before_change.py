@@ -17,7 +17,7 @@ from pathlib import Path
 from ..errors import Error, cause
 from ..facts.model import OPERATING_SYSTEM
 from ..facts.target import Target
-from ..plan.model import ALLOWANCES, Plan
+from ..plan.model import ALLOWANCES, NEEDED_FLAGS, Plan
 from ..plan.reasons import words
 from ..project.model import FileChange
 from ..utils.files import check_place
@@ -26,7 +26,7 @@ from .staging import StagedWheels
 
 _LIBRARY = re.compile(r"\.so\b|(?i:\.(?:dll|pyd)$)")
 _LONGEST_FILE, _LONGEST_FOLDER = 259, 247
-"""Characters of a path where Windows allows no longer ones.
+"""Units of UTF-16 of a path where Windows allows no longer ones.
 
 Source: https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 """
@@ -57,7 +57,13 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
 
 
 def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
-    """Raise Error `would-conflict` or `would-lose` for what the plan tells, before any download."""
+    """Raise Error `needs-flags`, `would-conflict` or `would-lose`, before any download.
+
+    All of it the plan has told.
+    """
+    if plan.needs:
+        flags = " ".join(word for need in plan.needs for word in NEEDED_FLAGS[need])
+        raise Error("needs-flags", flags=flags)
     for row in plan.findings:
         values = dict(row.values)
         if row.code == "would-conflict" and not allowed.conflicts:
@@ -126,8 +132,13 @@ def check_path_lengths(paths: Iterable[str]) -> None:
     if sys.platform == "win32" and not _long_paths_enabled():
         for path in paths:
             folder = os.path.dirname(path)  # noqa: PTH120
-            if len(path) > _LONGEST_FILE or len(folder) > _LONGEST_FOLDER:
-                raise Error("path-too-long", path=path, length=len(path))
+            if _units(path) > _LONGEST_FILE or _units(folder) > _LONGEST_FOLDER:
+                raise Error("path-too-long", path=path, length=_units(path))
+
+
+def _units(path: str) -> int:
+    """Return the length of a path as Windows counts it: in units of UTF-16."""
+    return len(path.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
 if sys.platform == "win32":

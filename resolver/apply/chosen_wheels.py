@@ -17,7 +17,7 @@ from ..index.folder import local_path
 from ..index.page import without_credentials
 from ..index.pinning import wheel_target_of
 from ..plan.model import Plan
-from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, Wheel, index_of_torch
+from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, Wheel, first_of_each, index_of_torch
 from ..utils.progress import Progress
 from ..uv.compile import compile_plan
 from ..uv.program import Uv
@@ -76,7 +76,8 @@ def choose_wheels(  # noqa: PLR0917
         }
         question = replace(question, within=(), preferred=there)
         pinned = compile_plan(uv, question, index, folder, progress)
-    return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in pinned)
+    best = first_of_each(pinned)
+    return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in best)
 
 
 def chosen_by_others(plan: Plan, pinned: Sequence[Pinned], index: Index) -> tuple[ChosenWheel, ...]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..facts.target import STATE_FOLDER
 from ..utils.files import file_digest
+from ..utils.foreign_text import LONGEST
 from .journal import Fingerprint
 from .state_folder import Site, join, plain_paths
 
@@ -55,6 +56,16 @@ def fingerprint(path: str) -> Fingerprint | None:
 def is_same(found: Fingerprint | None, recorded: Fingerprint) -> bool:
     """Return whether a file that was moved, or copied with its times, is the `recorded` one."""
     return found is not None and found[:2] == recorded[:2] and abs(found[2] - recorded[2]) <= _SLACK
+
+
+def copy_of(path: str) -> str:
+    """Return the path of a copy that becomes `path` when it is whole, beside it.
+
+    Systems count the bytes of a name, and may allow no more than it has already.
+    """
+    folder, name = os.path.split(path)
+    known = os.fsencode(name)[: LONGEST - len(COPY)].decode(errors="ignore")
+    return join(folder, known + COPY)
 
 
 def has_content(path: str, size: int, sha256: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import Error
-from ..facts.target import STATE_FOLDER, Installed, Target
+from ..facts.target import Installed, Target
 from ..plan.model import HELD
 from ..utils.files import file_digest
 from .environment_files import (
@@ -64,7 +64,7 @@ def files_to_remove(
                 owners |= dict.fromkeys(files, installed.name)
         elif _within(site, installed):
             comes_again = installed.key in coming or installed.key.startswith(_BUILDS)
-            paths |= _files(site, installed, known=target.kind == "venv" and comes_again)
+            paths |= _files(installed, known=target.kind == "venv" and comes_again)
     stays = owners.keys()
     for path, digest in incoming.items():
         if not site.inside(path):
@@ -74,7 +74,7 @@ def files_to_remove(
     paths |= {path for folder in whole for path in files_under(folder)}
     paths |= _leftovers(site, paths) - stays
     paths |= set(derived(paths))
-    paths = {path for path in paths if os.path.lexists(path)}
+    paths = {path for path in paths if os.path.lexists(path) and _may_go(site, path)}
     folders = {path for path in paths if os.path.isdir(path) and not os.path.islink(path)}
     for path in incoming.keys() & folders:
         raise Error("path-outside", path=path)
@@ -105,8 +105,7 @@ def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) ->
 
     A file of the same bytes may belong to several, and so may what all of NVIDIA's wheels have.
     """
-    state = join(site.purelib, STATE_FOLDER)
-    if path == state or path.startswith(join(state, "")):
+    if site.owns(path):
         raise Error("wheel-overwrites", path=path, owner="ortgpu-fix")
     if is_interpreter(site, path):
         raise Error("wheel-overwrites", path=path, owner="Python")
@@ -131,7 +130,7 @@ def _within(site: Site, installed: Installed) -> bool:
     return folder in roots or os.path.realpath(folder) in roots
 
 
-def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
+def _files(installed: Installed, *, known: bool) -> set[str]:
     """Return what RECORD lists of a distribution to remove, and all of its metadata folder.
 
     Without a RECORD that is an error, unless the files are `known` without it.
@@ -141,7 +140,12 @@ def _files(site: Site, installed: Installed, *, known: bool) -> set[str]:
     if listed is None and not known:
         raise Error("no-record", name=installed.name, path=path)
     (metadata,) = plain_paths([path]).values()
-    return {file for file in listed or () if site.inside(file)}.union(files_under(metadata))
+    return {*(listed or ()), *files_under(metadata)}
+
+
+def _may_go(site: Site, path: str) -> bool:
+    """Return whether a RECORD may have `path` removed: not what is ours, or makes it a venv."""
+    return site.may_hold(path) and not is_interpreter(site, path)
 
 
 def _leftovers(site: Site, paths: set[str]) -> set[str]:

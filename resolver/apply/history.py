@@ -23,7 +23,6 @@ from .state_folder import (
     Site,
     absolute,
     check_state_folder,
-    join,
     remove_tree,
     size_of,
     sync_folder,
@@ -171,11 +170,10 @@ def _records(site: Site, folder: Path, data: bytes) -> tuple[Record, ...]:
         records = decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Error("journal-damaged", line=data[: error.start].count(b"\n") + 1) from error
-    own = str(site.state)
     outside = _of_project(site, records)
     for path in paths_of(records):
         plain, where = os.path.normpath(path) == path, absolute(site, path)
-        if not (plain and (where in outside or _may_hold(site, own, where))):
+        if not (plain and (where in outside or site.may_hold(where))):
             raise Error("journal-outside", path=path, folder=folder)
     return records
 
@@ -189,9 +187,3 @@ def _of_project(site: Site, records: tuple[Record, ...]) -> set[str]:
     named = (absolute(site, path) for path in (begin_of(records).files if records else ()))
     files = {path for path in named if path.endswith(PROJECT_FILES)}
     return files | {os.path.dirname(path) for path in files}  # noqa: PTH120 - strings
-
-
-def _may_hold(site: Site, own: str, path: str) -> bool:
-    """Return whether a journal may name the absolute `path`: below the roots, not in `own`."""
-    is_own = path == own or path.startswith(join(own, ""))
-    return site.inside(path) and path not in site and not is_own

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Error
-from .environment_files import COPY, emptied_folders, fingerprint
+from .environment_files import copy_of, emptied_folders, fingerprint
 from .history import LAST, change_folders
 from .journal import (
     Begin,
@@ -34,12 +34,14 @@ from .journal import (
     Written,
     encode,
 )
-from .state_folder import AT_ONCE, Site, join, shares, sync_folder
+from .state_folder import AT_ONCE, Site, join, make_folder, shares, sync_folder
 
 _RESERVE = 1 << 18
 _RESERVE_PER_FILE = 256
 """Bytes kept back so that a roll back finds room on a full disk, for entries of folders and for the
 journal. Its folders exist before the first change, and files are renamed: no more is needed."""
+_SHOWN = 80
+"""Bytes."""
 _PATIENCE = 2.0
 """Seconds that a file on Windows may be in use before moving it has failed."""
 
@@ -66,6 +68,8 @@ class JournaledChange:
         if self.number > LAST:
             raise Error("state-refused", path=site.state / str(LAST), why=LAST)
         self.folder = site.state / str(self.number)
+        self.begun = False
+        """True once there is a journal, by which the change can be rolled back."""
         self.touched = False
         """True after the first change to the environment."""
         self._aside = self.folder / "aside"
@@ -75,12 +79,14 @@ class JournaledChange:
 
         Raises OSError where the disk does not allow it.
         """
-        self._aside.mkdir(parents=True)
+        self.folder.mkdir()
+        self._aside.mkdir()
         (self.folder / "trash").mkdir()
         with (self.folder / "reserve").open("xb") as file:
             file.write(bytes(_RESERVE + files * _RESERVE_PER_FILE))
             os.fsync(file.fileno())
         append(self.folder, begin)
+        self.begun = True
         sync_folder(self.folder)
         sync_folder(self.site.state)
 
@@ -94,7 +100,7 @@ class JournaledChange:
         """
         seen = {path: known for path in paths if (known := fingerprint(path)) is not None}
         moves = tuple(
-            (self.site.relative(path), f"{at:06d}-{Path(path).name[-80:]}")
+            (self.site.relative(path), f"{at:06d}-{_end_of_name(path)}")
             for at, path in enumerate(seen)
         )
         append(self.folder, MovedFiles(moves=moves, seen=tuple(seen.values())))
@@ -146,7 +152,7 @@ class JournaledChange:
         append(self.folder, Install(**relative, sizes=sizes, hashes=hashes))
         append(self.folder, Written(seen=tuple(seen)))
         for path in sorted({*map(os.path.dirname, files), *empty}):
-            Path(path).mkdir(parents=True, exist_ok=True)
+            make_folder(path, self.site)
         for file in coming:
             self.touched = True
             move(file.source, file.path)
@@ -161,6 +167,14 @@ class JournaledChange:
         append(self.folder, Mark(step="commit"))
 
 
+def _end_of_name(path: str) -> str:
+    """Return as much of the end of a name as people need to know a file again.
+
+    What is counted are bytes: the name itself may have as many as the system allows.
+    """
+    return os.fsencode(os.path.basename(path))[-_SHOWN:].decode(errors="ignore")  # noqa: PTH119
+
+
 def sync_files(paths: Iterable[str]) -> None:
     """Flush files to the disk. Raises OSError."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -173,8 +187,12 @@ def _sync_share(paths: Iterable[str]) -> None:
 
 
 def append(folder: Path, record: Record) -> None:
-    """Append `record` to the journal in `folder`; on return it is on the disk."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    """Append `record` to the journal in `folder`; on return it is on the disk.
+
+    None but the first makes a journal: one that is gone must be noticed.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    flags |= os.O_CREAT if isinstance(record, Begin) else 0
     flags |= getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(folder / "journal", flags, 0o644)
     try:
@@ -204,7 +222,7 @@ def move(source: str, goal: str) -> None:
 
 def copy(source: str, goal: str) -> None:
     """Copy the file or link `source`, with its mode and times, to `goal`, whole or not at all."""
-    part = goal + COPY
+    part = copy_of(goal)
     shutil.copy2(source, part, follow_symlinks=False)
     if not os.path.islink(part):
         _sync_file(part)

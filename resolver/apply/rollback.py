@@ -7,7 +7,7 @@ libraries in use. Deleting the journal ends the roll back; `prune_history` then 
 """
 
 # Paths are strings: there are tens of thousands of them.
-# ruff: noqa: PTH101, PTH103, PTH106, PTH112, PTH116, PTH120, PTH208
+# ruff: noqa: PTH101, PTH106, PTH112, PTH116, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..errors import Error
 from ..utils.files import disk_error
 from ..utils.signals import signals_held
 from ..uv import guard as engine_guard
-from .environment_files import COPY, derived, emptied_folders, files_under
+from .environment_files import copy_of, derived, emptied_folders, files_under
 from .environment_lock import hold_environment_lock
 from .history import (
     UNFINISHED,
@@ -39,6 +39,7 @@ from .state_folder import (
     absolute,
     check_state_folder,
     join,
+    make_folder,
     remove_tree,
     size_of,
     sync_folder,
@@ -60,11 +61,8 @@ def recover_interrupted(
     restored: Callable[[], None] = lambda: None,
     *,
     allow_changed: bool = False,
-    resumed: bool = True,
 ) -> tuple[RecordedChange, ...]:
     """Roll back every unfinished change, and return them; usually there is none.
-
-    Unless the change is `resumed`, what was downloaded for it is removed.
 
     `restored` is called when everything is as before, where there was one; what had been written is
     removed after that, which takes seconds for gigabytes. Raises Error `environment-locked`, those
@@ -78,8 +76,6 @@ def recover_interrupted(
             roll_back(site, site.state / str(change.number), allow_changed=allow_changed)
         if changes:
             restored()
-        if changes and not resumed:
-            remove_tree(site.stage)
         prune_history(site)
     return changes
 
@@ -109,8 +105,8 @@ def undo_last(
         return prune_history(site) + remove_tree(site.stage)
 
 
-def discard_downloads(site: Site) -> int | None:
-    """Remove what a run downloaded that ended before it changed anything; return the bytes.
+def discard_stage(site: Site) -> int | None:
+    """Remove what a run staged that ended before it changed anything; return the bytes.
 
     None where there is nothing; the locks of such a run go all the same. Raises as
     `hold_environment_lock`.
@@ -131,25 +127,35 @@ def roll_back(
 
     Raises Error `undo-changed` or `undo-impossible` as `check_undoable`; nothing is moved then. And
     `restore-failed` with the first file that could not be moved back; all others are, and the
-    journal stays for another try.
+    journal stays for another try. Where the journal is gone, which was there, `restore-moved` (with
+    the environment) or `restore-lost`.
     """
-    failures = _Failures()
+    failures, journal = _Failures(), str(folder / "journal")
     with signals_held(), failures.noted(str(site.state)):
         engine_guard.wait_for_engine(site.engine_lock)
         records = read_journal(site, folder)
-        if not records:  # it ended before the first change
-            with failures.noted(str(folder)):
-                delete_journal(folder)
-            return
+        if not records:  # there was a journal
+            raise _gone(site)
         found = check_undoable(site, folder, records, names, allow_changed=allow_changed)
         with failures.noted(str(folder)):
             (folder / "reserve").unlink(missing_ok=True)
         _note_begin(folder, records)
         _put_all_back(site, folder, records, found, failures)
+        if failures.first is None:
+            with failures.noted(journal):
+                delete_journal(folder)
     if failures.first is not None:
         path, error = failures.first
+        if path != journal and not os.path.lexists(journal):
+            raise _gone(site) from error
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Error("restore-failed", path=path, reason=reason, count=failures.count) from error
+
+
+def _gone(site: Site) -> Error:
+    """Return what to raise where the journal is not there any more."""
+    there = os.path.isdir(site.purelib)
+    return Error("restore-lost" if there else "restore-moved", path=site.prefix)
 
 
 def _note_begin(folder: Path, records: tuple[Record, ...]) -> None:
@@ -206,28 +212,29 @@ def _put_all_back(
             os.rmdir(path)
     for relative, mode, name in emptied_of(records):
         with failures.noted(relative):
-            _put_folder_back(absolute(site, relative), mode, join(aside, name))
+            _put_folder_back(site, absolute(site, relative), mode, join(aside, name))
     for path, source in moves:
         if os.path.lexists(source):
             with failures.noted(path):
-                os.makedirs(os.path.dirname(path), exist_ok=True)
+                make_folder(os.path.dirname(path), site)
                 if os.path.isdir(path):  # which no file can replace
                     trash.take([path])
                 move(source, path)
+    for path, source in moves:  # it may have gone meanwhile, with the whole environment
+        if not os.path.lexists(source):
+            with failures.noted(path):
+                os.lstat(path)
     for name in {os.path.dirname(path) for path, _ in moves}:
         with failures.noted(name):
             sync_folder(name)
-    if failures.first is None:
-        with failures.noted(str(folder)):
-            delete_journal(folder)
 
 
-def _put_folder_back(path: str, mode: int, aside: str) -> None:
+def _put_folder_back(site: Site, path: str, mode: int, aside: str) -> None:
     """Put a folder back that is `aside`, or make it."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # it went with what had come later
+    make_folder(os.path.dirname(path), site)  # it went with what had come later
     if not os.path.lexists(path) and os.path.isdir(aside):
         move_folder(aside, path)
-    os.makedirs(path, exist_ok=True)
+    make_folder(path, site)
     if os.stat(path).st_mode & 0o7777 != mode:
         os.chmod(path, mode)
 
@@ -257,7 +264,7 @@ def _remove_created(site: Site, install: Install, keep: set[str], trash: _Trash)
     folders = [absolute(site, path) for path in install.folders]
     folders += [inner for path in whole for inner, _, _ in os.walk(path)]
     around = emptied_folders(created, site, folders)
-    files = {*created, *derived({*created}), *(path + COPY for path in created)}
+    files = {*created, *derived({*created}), *map(copy_of, created)}
     files |= {file for path in whole for file in files_under(path)}
     trash.take(sorted(files - keep))
     around |= {join(path, "__pycache__") for path in around}

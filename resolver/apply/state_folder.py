@@ -4,8 +4,8 @@
 environment, and cannot be imported by that name.
 
     lock                 see `environment_lock`
-    engine.lock          held by the running engine; see `uv.guard`
-    stage/               what comes: the engine's prefix, and what it needs meanwhile
+    engine.lock          held by what runs under `uv.guard`
+    stage/               what comes: uv's prefix, and what it needs meanwhile
     <number>/journal     one change; see `journal`
     <number>/aside/      the files and the emptied folders that it set aside
     <number>/trash/      what a roll back took out
@@ -67,7 +67,7 @@ class Site(NamedTuple):
 
     @property
     def engine_lock(self) -> Path:
-        """The file that a running engine holds; need not exist."""
+        """The file that a running uv holds; need not exist."""
         return self.state / "engine.lock"
 
     def inside(self, path: str) -> bool:
@@ -75,12 +75,43 @@ class Site(NamedTuple):
         roots = (self.prefix, self.purelib, self.platlib, self.scripts)
         return any(path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
 
+    def may_hold(self, path: str) -> bool:
+        """Return whether a change may touch `path`: in the environment, no root of it, not our own.
+
+        Lists that others write, as a RECORD, may name our own lock.
+        """
+        return self.inside(path) and path not in self and not self.owns(path)
+
+    def owns(self, path: str) -> bool:
+        """Return whether `path` is a state folder of this environment, or in one.
+
+        Filesystems may not tell small letters from capitals.
+        """
+        roots = (root for root in self if path.startswith(root.rstrip(os.sep) + os.sep))
+        inner = path[len(max(roots, key=len, default="").rstrip(os.sep)) :].casefold()
+        return f"{os.sep}{STATE_FOLDER}{os.sep}" in f"{inner}{os.sep}"
+
     def relative(self, path: str) -> str:
         """Return `path` relative to purelib; absolute where it is on another drive."""
         try:
             return os.path.relpath(path, self.purelib)
         except ValueError:
             return path
+
+
+def make_folder(path: str, site: Site) -> None:
+    """Make the folder `path`, and those above it, in an environment that is there.
+
+    One that was renamed is not begun anew at its old place. Raises OSError.
+    """
+    if os.path.isdir(path):  # noqa: PTH112
+        return
+    above = os.path.dirname(path)  # noqa: PTH120
+    if path in {site.prefix, above}:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    make_folder(above, site)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path)  # noqa: PTH102
 
 
 def plain_paths(paths: Iterable[str]) -> dict[str, str]:

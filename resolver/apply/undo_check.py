@@ -19,9 +19,9 @@ from pathlib import Path
 from ..errors import Error
 from ..utils.files import file_digest
 from .environment_files import (
-    COPY,
     SHARED,
     UV_CACHE,
+    copy_of,
     derived,
     files_under,
     fingerprint,
@@ -111,7 +111,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     _compare_created(found, site, records, in_place)
     for whole in install.whole if install is not None else ():
         inside = {*plain_paths(files_under(absolute(site, whole))).values()}
-        found.changed |= inside - created - {path + COPY for path in created} - in_place
+        found.changed |= inside - created - {*map(copy_of, created)} - in_place
     for path, _, _ in emptied_of(records):
         here = fingerprint(absolute(site, path))
         if here is not None and here[0] != "folder":
@@ -183,7 +183,7 @@ def _compare_created(
         if here is None:
             if committed and seen[at] is not None:
                 found.changed.add(path)
-        elif seen and seen[at] is None:  # it came later, as the lock of a uv that pip has not
+        elif seen and seen[at] is None:  # it was not there when the change ended
             found.stays.add(path)
         elif seen and here == seen[at]:
             continue
@@ -211,8 +211,8 @@ def _compare_distributions(
         files = recorded_files(path) or set()
         if any(file.startswith(tuple(shared)) for file in files) if shared else False:
             found.came.add(path)
-            found.theirs |= {file for file in files if site.inside(file)}
-            found.theirs |= set(files_under(path)) | {path}
+            theirs = {*files, *files_under(path), path}
+            found.theirs |= {each for each in theirs if site.may_hold(each)}
         else:
             others |= files
         found.stays |= (files & touched) - moved

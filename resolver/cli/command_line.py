@@ -61,17 +61,28 @@ def applying(
     if facts.python.environment == "user" or where in {"new", "new-there"}:
         line = line._replace(python=DOT_VENV)  # of a user's packages nothing allows to change any
     elif there:
-        line = line._replace(python=facts.python.executable)
+        line = line._replace(python=_to_paste(facts.python.executable, facts.platform.system))
     leaving = frozenset({"facts"}) if there else frozenset()
     system = facts.platform.system if there else SYSTEM
     wanted = ("--apply", "--write") if write else ("--apply",)
     return command_line(line, *wanted, leaving=leaving, system=system)
 
 
+def _to_paste(path: str | None, system: System) -> str | None:
+    """Return the path of a Python in facts; what stands for one where facts shorten it.
+
+    No shell expands a `~` in quotes, and nobody that of another's home; `…` is no folder.
+    """
+    if path is None or not (path.startswith("~") or "…" in path):
+        return path
+    return r"C:\path\to\python.exe" if system == "windows" else "/path/to/python"
+
+
 def allowing(line: CommandLine, plan: Plan) -> CommandLine:
-    """Return `line` with each `--allow` that it needs to do `plan`."""
+    """Return `line` with each `--allow` that it needs to do `plan`, and `--torch match`."""
     allow = dict.fromkeys((*line.allow, *plan.allowances))
-    return line._replace(allow=tuple(allow))
+    torch = "match" if "torch" in plan.needs else line.torch
+    return line._replace(allow=tuple(allow), torch=torch)
 
 
 def locking(line: CommandLine) -> str:
@@ -89,9 +100,9 @@ def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:
 
     The credentials of an address stay out.
     """
-    flags = {flag.name: flag for flag in FLAGS}
+    flags = {flag.name: flag for flag in FLAGS}  # without those of a guest that is not there
     words: list[str] = []
-    for name in names:
+    for name in filter(flags.__contains__, names):
         value = given(line, flags[name])
         if value is True:
             words.append(f"--{name}")

@@ -8,7 +8,6 @@ from ..apply.state_folder import Site
 from ..errors import Error
 from ..messages.catalog import Texts
 from ..messages.sections import size
-from ..utils.foreign_text import clean_text
 from . import console
 from .flags import CommandLine
 
@@ -21,8 +20,7 @@ def confirm(arguments: CommandLine, texts: Texts, label: str = "ask", **values: 
     check_answerable(arguments)
     if arguments.yes:
         return
-    question = clean_text(texts.label(label, **values))
-    print(f"\n{question}", end="", file=sys.stderr, flush=True)
+    console.print_question(texts.label(label, **values))
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
         raise Error("declined")
 

@@ -13,15 +13,20 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..errors import Error
 from ..messages.catalog import Language, Message, Texts
-from ..messages.sections import Section, plain, size
+from ..messages.sections import Section, plain, size, width
 from ..utils.foreign_text import clean, clean_text
 from ..utils.progress import Progress, silent
 from .streams import shows_chinese
+
+if TYPE_CHECKING:  # which takes a while
+    from rich.console import Console as RichConsole
 
 DEBUG = "ORTGPU_FIX_DEBUG"
 SILENCE = 1.5
@@ -34,6 +39,13 @@ def user_language(environ: Mapping[str, str]) -> Language:
     English too where the output cannot show Chinese.
     """
     return "zh" if _locale(environ) == "zh" and shows_chinese() else "en"
+
+
+def is_language_set(environ: Mapping[str, str]) -> bool:
+    """Tell whether the user chose a language: the locale C is none."""
+    names = ("ORTGPU_FIX_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+    value = next((environ[name] for name in names if environ.get(name)), "C")
+    return value.partition(".")[0].upper() not in {"C", "POSIX"} or sys.platform == "win32"
 
 
 def _locale(environ: Mapping[str, str]) -> Language:
@@ -105,19 +117,23 @@ def print_sections(sections: Sequence[Section]) -> None:
             console.print()
         if section.heading:
             console.print(Text(clean_text(section.heading), style="bold"))
-        if any(row.whole for row in section.rows):
-            for row in section.rows:
-                text = Text(clean_text(row.text), style=row.style)
-                console.print(text, soft_wrap=row.whole)
-            continue
-        heads = any(row.head for row in section.rows)
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        for _ in range(1 + heads):
+        indent = 2 if section.heading else 0
+        column = max((width(row.head) for row in section.rows), default=0)
+        for whole, rows in groupby(section.rows, key=lambda row: row.whole):
+            if whole:
+                for row in rows:
+                    head = row.head + " " * (column - width(row.head)) + "  " if column else ""
+                    text = clean_text(" " * indent + head + row.text)
+                    console.print(Text(text, style=row.style), soft_wrap=True)
+                continue
+            grid = Table.grid(padding=(0, 2, 0, 0))
+            if column:
+                grid.add_column(min_width=column, overflow="fold")
             grid.add_column(overflow="fold")  # a path is never cut
-        for row in section.rows:
-            cells = (row.head, row.text) if heads else (row.text,)
-            grid.add_row(*(Text(clean_text(cell), style=row.style) for cell in cells))
-        console.print(Padding(grid, (0, 0, 0, 2 if section.heading else 0), expand=False))
+            for row in rows:
+                cells = (row.head, row.text) if column else (row.text,)
+                grid.add_row(*(Text(clean_text(cell), style=row.style) for cell in cells))
+            console.print(Padding(grid, (0, 0, 0, indent), expand=False))
 
 
 def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:
@@ -151,6 +167,23 @@ def write_file(file: str, content: str, texts: Texts) -> None:
 def print_notice(text: str) -> None:
     """Tell the user something that is not the answer itself: on stderr."""
     print(clean_text(text), file=sys.stderr)
+
+
+def print_question(text: str) -> None:
+    """Ask the user something, who answers on the same line."""
+    print(f"\n{clean_text(text)}", end="", file=sys.stderr, flush=True)
+
+
+def print_above(bars: RichConsole, text: str) -> None:
+    """Tell the user something above the bars that `rich` draws."""
+    bars.print(clean_text(text), highlight=False, markup=False)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Show what is behind an error to who asked for it, and is asked to send it to us."""
+    import traceback
+
+    print_notice("".join(traceback.format_exception(error)).rstrip())
 
 
 @contextlib.contextmanager

@@ -17,6 +17,13 @@ FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
 """What `--platform` names."""
+PLATFORM_SPELLINGS = {
+    "linux_x86_64": "linux-x86_64",
+    "linux_aarch64": "linux-aarch64",
+    "windows_x86_64": "windows",
+    "windows-x86_64": "windows",
+}
+"""How else `--platform` is spelled: as documents and messages of this program do."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """What `--completions` writes for."""
 RTX = "tensorrt-rtx"
@@ -34,6 +41,8 @@ class Flag(NamedTuple):
     metavar: str | None = None
     short: str | None = None
     choices: tuple[str, ...] = ()
+    respelled: Mapping[str, str] = MappingProxyType({})
+    """Other spellings of a choice, and the choice."""
     commands: tuple[str, ...] = ()
     """The commands that take it; none named: all do, also where it means nothing to one."""
     partner: str = ""
@@ -61,7 +70,15 @@ CORE_FLAGS = (
     Flag("facts", "values", "FILE"),
     Flag("driver", "value", "VERSION"),
     Flag("gpu", "value", "GPU[,GPU...]"),
-    Flag("platform", "value", "NAME", choices=PLATFORMS, commands=_NEW, partner=", ".join(_NEW)),
+    Flag(
+        "platform",
+        "value",
+        "NAME",
+        choices=PLATFORMS,
+        respelled=PLATFORM_SPELLINGS,
+        commands=_NEW,
+        partner=", ".join(_NEW),
+    ),
     Flag("ignore-gpu", "values", "CC"),
     Flag("ort", "value", "SPEC"),
     Flag("cuda", "value", "MAJOR"),

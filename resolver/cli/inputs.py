@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import Error
-from ..facts.model import Facts
+from ..errors import Error, cause
+from ..facts.model import Facts, Unknown
 from ..facts.target import Target, in_environment
 from ..matrix.load import add_torch, load_matrix
 from ..matrix.model import Matrix
@@ -30,6 +30,13 @@ from .options import plan_options_of
 
 if TYPE_CHECKING:
     from ..index.config import IndexConfig
+
+_UNKNOWN: Mapping[Unknown, str] = {
+    "driver": "unknown-driver",
+    "gpus": "unknown-gpus",
+    "driver-and-gpus": "unknown-driver-and-gpus",
+}
+"""The causes."""
 
 
 class PlanInputs(NamedTuple):
@@ -89,7 +96,7 @@ def _look(
         facts, target = probe_machine(arguments, environ)
         facts = on_described_machine(facts, arguments, new=new)
         return (in_new_environment(facts, arguments), None) if new else (facts, target)
-    facts = read_facts(arguments.facts_file)
+    facts = on_described_machine(read_facts(arguments.facts_file), arguments, new=False)
     if new:
         return in_new_environment(facts, arguments), None
     if arguments.python is None and not on_target:
@@ -99,6 +106,16 @@ def _look(
         require_platform(facts.platform, target)
     facts = in_environment(facts, target, environ.get("HOME"))
     return with_surroundings(facts, target, environ), target
+
+
+def require_known(facts: Facts, name: str = "") -> None:
+    """Refuse to do anything for a machine of which nobody says the driver or the GPUs.
+
+    `name`: of the machine, where there are several. Raises Error `machine-unknown`.
+    """
+    if facts.unknown:
+        machine, what = f"{name}: " if name else "", cause(_UNKNOWN[facts.unknown])
+        raise Error("machine-unknown", machine=machine, what=what)
 
 
 def wheels_given(arguments: CommandLine) -> Path | None:

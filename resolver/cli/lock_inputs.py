@@ -27,7 +27,7 @@ from ..uv.program import find_uv
 from .command_line import SYSTEM, words_of
 from .commands.plan import VERDICT_EXIT, print_plan
 from .flags import CommandLine
-from .inputs import PlanInputs, gather_inputs, index_config_of
+from .inputs import PlanInputs, gather_inputs, index_config_of, require_known
 
 _FLAGS = (
     *("python", "facts", "driver", "gpu", "platform", "ignore-gpu", "ort", "cuda", "torch"),
@@ -58,8 +58,12 @@ class PlannedGroups(NamedTuple):
 def plan_group(
     arguments: CommandLine, environ: Mapping[str, str], language: Language
 ) -> PlannedGroups | int:
-    """Return what to lock for one machine; where nothing works, show that: the exit code."""
+    """Return what to lock for one machine; where nothing works, show that: the exit code.
+
+    Raises as `gather_inputs` and `require_known`.
+    """
     inputs = gather_inputs(arguments, environ)
+    require_known(inputs.facts)
     made = resolve(inputs.facts, inputs.options, inputs.matrix)
     group = _group(made, inputs)
     if group is not None:

@@ -14,13 +14,14 @@ from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from ..data_files import load_table
 from ..errors import Error, cause
 from ..facts.model import CPU_BUILD
 from ..matrix import tensorrt
 from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
 from ..resolve.options import CUDA_LABEL, PlanOptions
-from ..versions import requirement
+from ..versions import major, requirement
 from .flags import CommandLine
 
 _CAPABILITY = re.compile(r"[1-9]\d?\.\d")
@@ -92,11 +93,13 @@ def _torch(wish: str | None) -> str:
 
 
 def _cuda(cuda: str | None) -> str | None:
+    """Return the CUDA major of `--cuda`. Raises Error `wish-cuda` for one that nobody knows."""
     if cuda is None:
         return None
-    if not re.fullmatch(r"\d{2}(\.\d+)?", cuda):
-        raise Error("wish-cuda", value=cuda)
-    return cuda.partition(".")[0]
+    known = tuple(row["cuda"] for row in load_table("drivers")["floor"])
+    if not re.fullmatch(r"\d{2}(\.\d+)?", cuda) or major(cuda) not in known:
+        raise Error("wish-cuda", value=cuda, known=known)
+    return major(cuda)
 
 
 def is_capability(text: str) -> bool:
@@ -114,7 +117,6 @@ def capability(text: str, flag: str) -> str:
         return text
     if target := _TARGET.fullmatch(text):
         return f"{target[1]}.{target[2]}"
-    from ..data_files import load_table
     from ..facts.gpu_names import gpus_like
 
     found = gpus_like(load_table("gpus"), text)

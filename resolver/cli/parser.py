@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -79,6 +80,7 @@ def _value_of(flag: Flag) -> Callable[[str], str]:
     def check(value: str) -> str:
         if not value:
             raise _lacking(f"--{flag.name}")
+        value = flag.respelled.get(value, value)
         if flag.choices and value not in flag.choices:
             choices = ", ".join(flag.choices)
             problem = Error("value-unknown", flag=f"--{flag.name}", value=value, choices=choices)
@@ -108,7 +110,7 @@ def parse(argv: Sequence[str]) -> CommandLine:
 
     Raises Error `usage`, `flags-clash` or `driver-without-gpu`.
     """
-    argv, rest = _own_words(_joined(argv))
+    argv, rest = _own_words(_several_files(_joined(argv)))
     known = [spelling for flag in FLAGS for spelling in flag.spellings]
     for word in argv:  # argparse would complain of the value of such a flag first
         if word.startswith("--") and word.partition("=")[0] not in {*known, "--"}:
@@ -147,6 +149,22 @@ def _joined(argv: Sequence[str]) -> list[str]:
             words[-1] += f"={word}"
         else:
             words.append(word)
+    return words
+
+
+def _several_files(argv: Sequence[str]) -> list[str]:
+    """Return the words with a `--facts` before each file of `--facts *.json`.
+
+    Only where the command takes no argument, which a file may be; a command's own name is none.
+    """
+    taking = [(row.typed or name).split() for name, row in COMMANDS.items() if row.takes != 0]
+    if any(set(argv).issuperset(words) for words in ([RUN], *taking)):
+        return list(argv)
+    words: list[str] = []
+    for word in argv:
+        if words[-2:-1] == ["--facts"] and re.search(r"[./\\]", word) and word[0] != "-":
+            words.append("--facts")
+        words.append(word)
     return words
 
 
@@ -224,12 +242,19 @@ def _check_partners(line: CommandLine) -> None:
     if line.machines and line.torch not in {None, "keep"}:
         raise Error("flags-clash", flags=f"--torch {line.torch}, several --facts")
     refuse((line.write and line.command != "apply", "--write", "--apply"))
+    _check_machine(line)
+
+
+def _check_machine(line: CommandLine) -> None:
+    """Refuse flags that describe two machines, or half of one."""
     if line.from_text and line.facts:
         raise Error("flags-clash", flags="--from-text, --facts")
     if (line.driver is None) != (line.gpu is None) and not line.from_text:
         raise Error("driver-without-gpu")
-    if line.driver is not None and line.facts:
-        raise Error("flags-clash", flags="--driver, --facts")
+    if line.driver is not None and line.machines:
+        raise Error("flags-clash", flags="--driver, --facts, --facts")
+    if line.platform is not None and line.facts:
+        raise Error("flags-clash", flags="--platform, --facts")
     if line.platform is not None and line.driver is None and not line.from_text:
         raise alone("--platform", "--driver VERSION --gpu GPU")
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from ..messages.catalog import Texts
 from ..messages.sections import size
 from ..utils.foreign_text import clean_text
+from .console import print_above
 
 NARROW, WIDE = 60, 100
 """Columns below which only the bytes are shown, and from which on a bar is."""
@@ -48,8 +49,7 @@ class Bars:
             line = self._texts.progress(code, **values)
             if line not in self._said:
                 self._said.add(line)
-                shown = clean_text(line)
-                self.drawn.console.print(shown, highlight=False, markup=False)
+                print_above(self.drawn.console, line)
             return
         if self._whole is None:
             self.drawn.start()  # not before: the user may have to answer a question

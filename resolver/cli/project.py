@@ -50,7 +50,7 @@ def plan_project(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> Proj
         return None
     matrix, platform = inputs.matrix, inputs.facts.platform.key
     matrix, _ = with_installed_releases(inputs.facts, matrix, inputs.options)
-    wheels = project_companions(plan.selection, matrix, platform, matrix.modules)
+    wheels = project_companions(plan.selection, matrix, platform, matrix.modules, plan.placeholder)
     if not wheels or not (inputs.options.autoload and inputs.options.provide):
         return None
     markers = marker_environment(inputs.facts)

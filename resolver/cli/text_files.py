@@ -28,29 +28,34 @@ class TextBegin(NamedTuple):
     """Its first line, counted through all."""
 
 
+class ReadTexts(NamedTuple):
+    """What was read."""
+
+    begins: tuple[TextBegin, ...]
+    text: str
+    """All that is short enough to be held."""
+
+
 def place(begins: Sequence[TextBegin], line: int) -> str:
-    """Return where a line is, counted through all: `12`; of several files `pip.txt:12`."""
-    if len(begins) == 1:
-        return str(line)
+    """Return where a line is, counted through all: `pip.txt:12`."""
     begin = [each for each in begins if each.line <= line][-1]
-    return f"{begin.file}:{line - begin.line + 1}"
+    file = "stdin" if begin.file == STDIN else begin.file
+    return f"{file}:{line - begin.line + 1}"
 
 
-def read_texts(files: Sequence[str], search: Search) -> tuple[TextBegin, ...]:
-    """Read the texts of `files`, one after the other; return where each begins.
-
-    Raises Error `log-unreadable`.
-    """
-    line, begins = 1, []
+def read_texts(files: Sequence[str], search: Search) -> ReadTexts:
+    """Read the texts of `files`, one after the other. Raises Error `log-unreadable`."""
+    line, begins, short = 1, [], []
     for file in files:
         begins.append(TextBegin(file, line))
         text = text_of(_blocks(file))
         whole = isinstance(text, str)
         pieces = [text] if isinstance(text, str) else text
+        short += [text] if isinstance(text, str) else []
         for piece in chain(pieces, ["\n"]):
             search.feed(piece, joined=whole)
             line += piece.count("\n")
-    return tuple(begins)
+    return ReadTexts(tuple(begins), "\n".join(short))
 
 
 def read_text(file: str) -> str:

@@ -51,22 +51,30 @@ class LocalWheel(NamedTuple):
 
 
 def build_companions(
-    selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
+    selection: Sequence[Wheel],
+    matrix: Matrix,
+    platform: str,
+    modules: Mapping[str, str],
+    placeholder: str = "",
 ) -> tuple[LocalWheel, ...]:
     """Return the companions of a plan's whole selection, as `expected_companions` names them."""
-    expected = expected_companions(selection, matrix, platform, modules)
+    expected = expected_companions(selection, matrix, platform, modules, placeholder)
     build = onnxruntime_of(selection)
     wheels = []
     if build and LIBRARIES in expected:
         entries = libraries(selection, matrix, platform)
         wheels.append(library_wheel(build.version, entries, modules, build.name))
     if build and STAND_IN in expected:
-        wheels.append(stand_in_wheel(build.version, build.name))
+        wheels.append(stand_in_wheel(build.version, build.name, expected[STAND_IN]))
     return tuple(wheels)
 
 
 def project_companions(
-    selection: Sequence[Wheel], matrix: Matrix, platform: str, modules: Mapping[str, str]
+    selection: Sequence[Wheel],
+    matrix: Matrix,
+    platform: str,
+    modules: Mapping[str, str],
+    placeholder: str,
 ) -> tuple[LocalWheel, ...]:
     """Return the two companions as the files of a project name them; none where it needs no loader.
 
@@ -80,7 +88,7 @@ def project_companions(
     requires = [f"{row.name}=={row.version}" for row in (build, *others) if row.index_url == PYPI]
     return (
         library_wheel(build.version, entries, modules, requires=requires),
-        stand_in_wheel(build.version, label=LABEL),
+        stand_in_wheel(build.version, version=placeholder.removesuffix(LABEL) + LABEL),
     )
 
 
@@ -102,16 +110,20 @@ def library_wheel(
     return make_wheel(LIBRARIES, version, summary, files, requires)
 
 
-def stand_in_wheel(release: str, build: str = GPU_BUILD, *, label: str = "") -> LocalWheel:
-    """Return the empty distribution `onnxruntime` that `build` (`release`) provides."""
+def stand_in_wheel(release: str, build: str = GPU_BUILD, version: str = "") -> LocalWheel:
+    """Return the empty distribution `onnxruntime` that `build` (`release`) provides.
+
+    Its `version` is another one where packages pin that.
+    """
+    version = version or release
     summary = (
         "Not the CPU build: an empty stand-in, made here by ortgpu-fix, for those who require"
         f" onnxruntime; {build} provides the module"
     )
     requires = f"{build}=={release}"
-    marker = f"{STAND_IN}-{release}{label}.dist-info/{MARKER}"
+    marker = f"{STAND_IN}-{version}.dist-info/{MARKER}"
     files = {marker: f"{requires} provides the module onnxruntime.\n"}
-    return make_wheel(STAND_IN, f"{release}{label}", summary, files, [requires])
+    return make_wheel(STAND_IN, version, summary, files, [requires])
 
 
 def make_wheel(

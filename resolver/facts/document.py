@@ -90,6 +90,8 @@ def _lean(package: Package) -> dict[str, object]:
 def from_json(document: object, ignored: list[str] | None = None) -> Facts:
     """Read the document that `to_json` writes, or one written by hand.
 
+    A driver or GPUs that are not in it are not known; a driver that is null is not there.
+
     Keys that this program does not know are refused, unless a newer one wrote the document: then
     their paths are added to `ignored`.
 
@@ -142,7 +144,14 @@ def _targets(table: StrictObject, name: str) -> tuple[str, ...]:
     return texts
 
 
+def _libc(table: StrictObject, name: str) -> str | None:
+    """Return the C library; a version alone, in a file written by hand, is that of glibc."""
+    text = table.matching(name, _LIBC)
+    return f"glibc {text}" if text and text[0].isdigit() else text
+
+
 _NUMBERS = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
+_LIBC = re.compile(rf"{LIBC.pattern}|\d+(\.\d+)*")
 _CAPABILITY = re.compile(r"\d{1,2}\.\d")
 _TARGET = re.compile(r"\d{1,2}\.\d[af]?")
 _PYTHON = re.compile(r"\d\.\d{1,3}(\.\d{1,3})?([abc]|rc)?\d{0,3}\+?")
@@ -156,9 +165,13 @@ _read_package = record_reader(
     name=lambda table, key: canonicalize_name(table.text(key)),
     held=choice_or_none(get_args(Keeper)),
     provider=_read_provider,
+    size=lambda table, key: table.integer_or_none(key) or 0,
 )
 read_onnxruntime = record_reader(OnnxRuntime, provider=_read_provider)
 """Reads the build in the shared folder."""
+_read_driver = one_or_none(
+    record_reader(Driver, version=matching(_NUMBERS), cuda=matching(_NUMBERS))
+)
 _read_interpreter = record_reader(
     Interpreter,
     "environment",
@@ -173,13 +186,9 @@ _read_facts = record_reader(
     Facts,
     "packages",
     "onnxruntime",
-    platform=one(record_reader(Platform, libc=matching(LIBC))),
-    driver=one_or_none(
-        record_reader(Driver, version=matching(_NUMBERS), cuda=matching(_NUMBERS)), required=True
-    ),
-    gpus=lambda table, key: (
-        None if table.null(key, required=True) else table.tables(key, _read_gpu)
-    ),
+    platform=one(record_reader(Platform, libc=_libc)),
+    driver=lambda table, key: _read_driver(table, key) if table.has(key) else Driver(),
+    gpus=lambda table, key: None if table.null(key) else table.tables(key, _read_gpu),
     python=one(_read_interpreter),
     packages=lambda table, key: table.tables(key, _read_package),
     toolkits=lambda table, key: table.tables(key, _read_toolkit, required=False),

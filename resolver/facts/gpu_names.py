@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ..versions import numbers
 from .model import Architecture, Facts, Gpu
 
 _VIRTUAL = re.compile(r"-\d+(-\d+)?[abcq](me)?$")
-_SEPARATORS = re.compile(r"[-/()]")
-_SIZE = re.compile(r"\b\d+ ?(gb|g|mb)\b")
-_RUN_TOGETHER = re.compile(r"(?<=\brtx|\bgtx)(?=a?\d)|(?<=\d{4})(?=(?:ti|super)\b)")
-"""Between the words of `RTX4060Ti`."""
+_SEPARATORS = re.compile(r"[-_/()]")
+_SLICE = re.compile(r"[ _-]mig[ _-].*")
+_NOT_OF_THE_NAME = re.compile(r"\b(\d+ ?(gb|g|mb)|\d+x)\b")
+"""A size, and how many there are: `80 GB`, `8x`."""
+_RUN_TOGETHER = re.compile(
+    r"(?<=\bquadro)(?=[a-z])|(?<=rtx|gtx)(?=a?\d)|(?<=\d{4})(?=(?:ti|super)\b)"
+)
+"""Between the words of `RTX4060Ti`, `QuadroRTX8000`."""
 _WORDS = frozenset(
     {
         "nvidia", "tesla", "tegra", "nvgpu", "grid", "gpu", "laptop", "mobile", "with", "max", "q",
         "design", "edition", "generation", "workstation", "server", "sff", "embedded", "active",
         "ac", "nvl", "dgxs", "fhhl", "pcie", "hbm2", "hbm2e", "hbm3", "hbm3e", "sxm",
+        "tensor", "core", "shared",
     }
 )  # fmt: skip
 
 
 def product_name(name: str) -> str:
     """Return `NVIDIA A100-SXM4-80GB` as `a100`: what two spellings of one product share."""
-    text = name.lower().partition(" mig ")[0]
-    text = _SIZE.sub(" ", _SEPARATORS.sub(" ", _VIRTUAL.sub("", text)))
+    text = _VIRTUAL.sub("", _SLICE.sub("", name.lower()))
+    text = _NOT_OF_THE_NAME.sub(" ", _SEPARATORS.sub(" ", text))
     words = (word for word in text.split() if word not in _WORDS)
     return " ".join(word for word in words if not re.fullmatch(r"sxm\d", word))
 
@@ -48,16 +54,23 @@ def known_capabilities(table: Mapping[str, Any], machine: Architecture) -> tuple
     return tuple(sorted(found - arm, key=numbers))
 
 
+def neighbours(some: Collection[str], known: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return `some` compute capabilities, those that follow one another in `known` together."""
+    rows = itertools.groupby(known, key=some.__contains__)
+    return tuple(tuple(row) for inside, row in rows if inside)
+
+
 def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
     """Return the GPUs that `name` may mean, by compute capability, oldest first.
 
-    Those of exactly that name, or else those that have all words of it: `RTX 4060`.
+    Those of exactly that name, with GeForce or without, or else those that have all words of it:
+    `RTX 4060`.
     """
-    wanted = product_name(_RUN_TOGETHER.sub(" ", name.lower()))
+    wanted = product_name(_RUN_TOGETHER.sub(" ", name.lower().replace("_", " ")))
     rows = [
         (family["compute_capability"], gpu) for family in table["family"] for gpu in family["names"]
     ]
-    same = [row for row in rows if product_name(row[1]) == wanted]
+    same = [row for row in rows if product_name(row[1]) in {wanted, f"geforce {wanted}"}]
     words = set(wanted.split())
     alike = [row for row in rows if words and words <= set(product_name(row[1]).split())]
     found: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
 """What is known of a machine; parsers of what `probe` read.
 
-Absent, unreadable and unknown differ: `driver` None is a machine without a driver, `Driver.error`
-a driver that cannot be read, a None inside a value is not known.
+Absent, unreadable and unknown differ: `driver` None is a machine without a driver, `Driver()` one
+that is not known, `Driver.error` a driver that cannot be read; a None inside a value is not known.
 """
 
 import re
@@ -39,6 +39,8 @@ Keeper = Literal["conda", "editable"]
 ChangeState = Literal["kept", "changed", "stale", "unfinished"]
 """A change that can be undone, one whose packages were changed since, remains of one that cannot be
 undone, and one that was interrupted."""
+Unknown = Literal["driver", "gpus", "driver-and-gpus"]
+"""What of a machine a plan depends on, and is not known."""
 LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
 """How `Platform.libc` is written."""
 
@@ -93,7 +95,10 @@ class Platform(NamedTuple):
 
 
 class Driver(NamedTuple):
-    """The NVIDIA driver: its release (535.104.12) and the CUDA that it supports (12.2)."""
+    """The NVIDIA driver: its release (535.104.12) and the CUDA that it supports (12.2).
+
+    One of which nothing is known, `Driver()`, may be any, or none.
+    """
 
     version: str | None = None
     cuda: str | None = None
@@ -200,6 +205,10 @@ class Package(NamedTuple):
     """It is the user's own sources: a directory of that machine."""
     provider: Provider | None = None
     """Of a plugin of onnxruntime whose libraries are not known; None: none, or not readable."""
+    size: int = 0
+    """The bytes of its files: of NVIDIA's; 0: not known."""
+    requested: bool = False
+    """The user asked pip for it by name: of NVIDIA's. uv marks all that it installs so."""
 
     @property
     def key(self) -> str:
@@ -232,6 +241,20 @@ class Facts(NamedTuple):
     environment: Mapping[str, str] = MappingProxyType({})
     sources: Mapping[str, str] = MappingProxyType({})
     """The source of a fact: `{"driver.cuda": "libcuda", "gpus": "nvml"}`."""
+
+    @property
+    def unknown(self) -> Unknown | None:
+        """What a plan depends on and is not known of the machine; None: all of it is.
+
+        A machine that is known to have no driver, or no GPU, has no use for the other one; a driver
+        that cannot be read is known to be there.
+        """
+        if self.driver is None or self.driver.error is not None or self.gpus == ():
+            return None
+        driver, gpus = self.driver == Driver(), self.gpus is None
+        if driver and gpus:
+            return "driver-and-gpus"
+        return "driver" if driver else "gpus" if gpus else None
 
     def package(self, name: str) -> Package | None:
         """Return the installed distribution of this canonical name, or None."""

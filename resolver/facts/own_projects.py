@@ -24,23 +24,24 @@ _LOWER = frozenset({">=", ">"})
 _Row = TypeVar("_Row", Installed, Package)
 
 
+def is_own(row: Installed | Package) -> bool:
+    """Tell whether a distribution is the user's own sources: a directory of that machine."""
+    return row.local or row.held == "editable"
+
+
 def without_tool_bounds(row: _Row) -> _Row:
     """Return a distribution that is the user's own sources without its bounds of onnxruntime.
 
     And our own loader without any.
     """
-    if row.key == LOADER:
-        return row._replace(requires=())
-    if not row.local:
-        return row
-    return row._replace(requires=tuple(map(loosened, row.requires)))
+    requires: tuple[str, ...] = ()
+    if row.key != LOADER:
+        requires = tuple(map(loosened, row.requires)) if is_own(row) else row.requires
+    return row if requires == row.requires else row._replace(requires=requires)
 
 
 def loosened(line: str) -> str:
-    """Return a requirement of onnxruntime without its lower bound, and any other as it is.
-
-    An exact version becomes its minor version: the nearest one with a GPU build serves it.
-    """
+    """Return a requirement of onnxruntime without its lower bound, and any other as it is."""
     wanted = requirement(line)
     if wanted is None or canonicalize_name(wanted.name) not in BUILDS:
         return line
@@ -55,9 +56,6 @@ def loosened(line: str) -> str:
 def _loosened(spec: Specifier) -> str:
     if spec.operator in _LOWER:
         return ""
-    numbers = spec.version.split(".")
     if spec.operator == "~=":
-        return f"=={'.'.join(numbers[:-1])}.*"
-    if spec.operator in {"==", "==="} and "*" not in numbers:
-        return f"=={'.'.join(numbers[:2])}.*"
+        return f"=={spec.version.rpartition('.')[0]}.*"
     return str(spec)

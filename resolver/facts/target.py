@@ -53,9 +53,14 @@ class Installed(NamedTuple):
     provided: bool = False
     """True for the stand-in that this program installs."""
     missing: int = 0
-    """How many shared libraries of an nvidia distribution are missing or replaced."""
+    """How many shared libraries of an nvidia distribution are missing or replaced; of another that
+    onnxruntime requires 1 where its module is gone."""
     libraries: tuple[str, ...] = ()
     """The paths of the shared libraries of an nvidia distribution, from its folder."""
+    size: int = 0
+    """The bytes of the files of an nvidia distribution."""
+    requested: bool = False
+    """The user asked pip for an nvidia distribution by name."""
 
     @property
     def held(self) -> Keeper | None:
@@ -87,7 +92,6 @@ class Target(NamedTuple):
     kind: Kind
     externally_managed: bool
     """PEP 668, or a Python of Windows that others share; never true of a venv, as in pip."""
-    pip_version: str | None
     pth: bool
     """`.pth` files are read. An embeddable Python whose `._pth` has no `import site` does not."""
     libc: str | None
@@ -118,6 +122,11 @@ class Target(NamedTuple):
             path.startswith(folder) and path[len(folder) : len(folder) + 1] in {"/", "\\"}
             for folder in (self.purelib, self.platlib)
         )
+
+    @property
+    def in_use(self) -> tuple[Installed, ...]:
+        """Return the distributions of which no other of the same name goes before."""
+        return tuple({row.key: row for row in reversed(self.installed)}.values())[::-1]
 
     def find(self, name: str) -> Installed | None:
         """Return the distribution of this canonical name that is in use, or None."""
@@ -151,7 +160,9 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
             libraries=installed.libraries,
             outside=not target.holds(installed),
             held=installed.held,
-            local=installed.local or installed.editable,
+            local=installed.local,
+            size=installed.size,
+            requested=installed.requested,
         )
         for installed in reversed(target.installed)  # the first of a name is in use
     }
@@ -213,6 +224,7 @@ _read_installed = record_reader(
     Installed,
     metadata_path=lambda row, _: row.text("path"),
     missing=lambda row, key: row.integer_or_none(key) or 0,
+    size=lambda row, key: row.integer_or_none(key) or 0,
 )
 _read_build = record_reader(
     OnnxRuntime,
@@ -225,7 +237,6 @@ _read_target = record_reader(
     "executable",
     "installed",
     kind=lambda reply, _: reply.choice("environment", get_args(Kind)),
-    pip_version=lambda reply, _: reply.text_or_none("pip"),
     libc=matching(LIBC),
     managed_by=choice_or_none(get_args(Owner)),
     build=lambda reply, _: one_or_none(_read_build)(reply, "onnxruntime"),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from threading import Lock
 from urllib.parse import unquote, urlsplit
 
+from ..utils.child_environment import child_environment
 from ..utils.process import run
 from .page import without_credentials
 
@@ -49,7 +50,8 @@ class Credentials:
 
 def _ask(keyring: str, service: str, name: str) -> str:
     try:
-        reply = run([keyring, "get", service, name], timeout=SECONDS, env=dict(os.environ))
+        env = child_environment(os.environ, "index")
+        reply = run([keyring, "get", service, name], timeout=SECONDS, env=env)
     except OSError:
         return ""
     return reply.stdout.strip("\r\n") if reply.returncode == 0 else ""

@@ -21,7 +21,7 @@ from ..index.folder import local_path
 from ..index.page import without_credentials
 from ..matrix.model import Matrix
 from ..messages.shells import PastedCommand
-from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, index_of_torch, oldest_python
+from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, first_of_each, index_of_torch, oldest_python
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation
 from ..utils.progress import silent
@@ -89,17 +89,15 @@ class LockBuilder:
         files: list[Pinned] = []
         for target in group.targets:
             chosen, closure = self._compiled(target)
-            best: dict[str, Pinned] = {}
-            for pinned in closure:
-                best.setdefault(pinned.wheel.name, pinned)
-            files += [*chosen, *best.values()]
+            files += [*chosen, *first_of_each(closure)]
         return files
 
     def companion_wheels(self, target: TargetPlan) -> tuple[LocalWheel, ...]:
         """Return the companions of a target's plan that the options want."""
         wanted = {LIBRARIES: self.options.autoload}
+        plan = target.plan
         wheels = build_companions(
-            target.plan.selection, self.matrix, target.platform, self.matrix.modules
+            plan.selection, self.matrix, target.platform, self.matrix.modules, plan.placeholder
         )
         return tuple(wheel for wheel in wheels if wanted.get(wheel.name, self.options.provide))
 
@@ -146,10 +144,7 @@ class LockBuilder:
             behind=index_of_torch(selection),
             requires=target.plan.requires,
             within=tuple(within),
-            python=(
-                *("--python-version", python.version.rstrip("+"), "--python", sys.executable),
-                *platform,
-            ),
+            python=_python(python.version, *platform),
             version=python.version,
             tags=tuple(tags_of(facts)),
             markers=marker_environment(facts),
@@ -167,8 +162,8 @@ class LockBuilder:
         if is_taken_as_older(facts) and not question.unread.intersection(
             wheel.name for wheel in question.wheels
         ):
-            newer = ("--python-version", question.version.rstrip("+"), "--python", sys.executable)
-            ours = replace(question, requires=(), python=(*newer, "--universal"))
+            python = _python(question.version, "--universal")
+            ours = replace(question, requires=(), python=python)
             parts = [ours, replace(question, wheels=())]
         found: list[Pinned] = []
         for part in parts:
@@ -198,6 +193,11 @@ class LockBuilder:
         except ValueError:  # another drive of Windows
             return path.as_posix()
         return text if text.startswith("../") else f"./{text}"
+
+
+def _python(version: str, *platform: str) -> tuple[str, ...]:
+    """Return uv's options for a Python that need not be here."""
+    return ("--python-version", version.rstrip("+"), "--python", sys.executable, *platform)
 
 
 def _demands(here: Situation, chosen: Collection[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Lock files and drift: exact versions for all machines of a group, with the hash of every wheel.
+"""Lock files: exact versions for all machines of a group, with the hash of every wheel.
 
 The same machines, options, matrix and index give the same lock, byte for byte: its header names the
 machines and the matrix, and no time. It is in English whatever the language of its writer, because
-a team shares it. The formats are in `formats/`, `drift` compares a lock with a machine.
+a team shares it. The formats are in `formats/`; `guests/machines` compares a lock with a machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LockTarget:
     """The wheels that the plan selects, and the companions that the lock contains. `url` is the
     address in the lock: of companions, and where the format has one, else empty."""
     closure: tuple[Pinned, ...]
-    """The other distributions, as pip or uv resolved them; a release may have several wheels."""
+    """The other distributions, as uv resolved them; a release may have several wheels."""
     ranges: tuple[str, ...]
     """What the closure was resolved from: `numpy>=1.21.6`."""
     libraries: tuple[str, ...] = ()

@@ -5,13 +5,16 @@ In: the places where rows were recognised; out: explanations in the reader's lan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..facts.model import System
 from ..messages.catalog import Language
 from ..plan.reasons import Severity
+from ..versions import numbers
 from .failures import SEVERITIES, ByLanguage, Failure, FailureTable, NeededFiles, ProgramKind
+from .lines import ShownInLog
 from .wordings import LibraryName
 
 ANYBODYS = frozenset({"driver", "gpu-code"})
@@ -22,6 +25,9 @@ OF_ONNXRUNTIME = frozenset(
 """What rows are about that a program which brings onnxruntime itself can fail by."""
 OWN = "own"
 """The kind of program that brings an onnxruntime itself, where no more is known of it."""
+NEEDS_CUDA = frozenset({"libraries", "cudnn", "fallback"})
+"""What rows are about that say more where it is known which CUDA the build needs."""
+_END = re.compile(r"[.:] |[。：]")
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
@@ -31,6 +37,8 @@ class LogLine(NamedTuple):
 
     line_number: int
     line: str
+    message: str = ""
+    """What was recognised, with a little of what stands around it."""
 
 
 class Explanation(NamedTuple):
@@ -38,6 +46,8 @@ class Explanation(NamedTuple):
 
     code: str
     severity: Severity
+    what: str
+    """The headline: what is wrong, in a few words."""
     line: str
     """The text that was recognised."""
     line_number: int
@@ -58,6 +68,10 @@ class Explanation(NamedTuple):
     """Those of `commands` that only who owns the host, or its system, can run."""
     origin: str | None = None
     """The kind of program that wrote the log, where its remedy is another."""
+    ask: str = ""
+    """The question that decides, where no machine was looked at."""
+    effect: bool = False
+    """It says only that CUDA was not used, and not why."""
 
 
 class RecognisedFailure(NamedTuple):
@@ -82,7 +96,7 @@ def explanations(
     excepted: Collection[str],
     ours: bool,
     python: bool,
-    logged: str | None,
+    shown: ShownInLog,
 ) -> tuple[Explanation, ...]:
     """Return what was recognised as explanations, errors first, each kind in the log's order.
 
@@ -90,12 +104,14 @@ def explanations(
     `origins`: the kinds of programs that the log has traces of; `excepted`: the codes of those
     where packages mend what they can all the same; `ours`: whether it names anything that this
     program can change; `python`: whether it shows Python's packages; `release`: the onnxruntime-gpu
-    that it is about, where known; `logged`: the one that the log itself names.
+    that it is about, where known; `shown`: what the lines show besides.
     """
+    build = table.needed_by(shown.oldest, shown.newest)
+    logged = shown.newest if build else None
     rows: dict[str, list[RecognisedFailure]] = {}
     known = [each for each in recognised if not each.if_wanted]
     for each in known or recognised:
-        row = _of_release(each.row, table, release)
+        row = _of_card(_of_release(each.row, table, release), table, build, shown.capability)
         rows.setdefault(row.code, []).append(each._replace(row=row))
     for found in rows.values():
         found.sort(key=lambda each: (each.row.program != "", each.place))
@@ -116,10 +132,16 @@ def explanations(
             others.append(table.programs[OWN])
         kind = kind or _program(rows[code][0].row, others, python=python)
         one = _explanation(rows[code], kind, language, release, values)
+        between = " " if language == "en" else ""
+        if build and table.needs and rows[code][0].row.about in NEEDS_CUDA:
+            values = {"version": _range(shown), "cuda": build.cuda, "cudnn": build.cudnn}
+            needs = table.needs[language].format_map(values)
+            one = one._replace(cause=one.cause + between + needs)
+        question = table.ask.get(rows[code][0].row.about)
+        one = one._replace(ask=question[language] if question else "")
         if not ours and rows[code][0].row.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
             one = one._replace(fixable=False, commands=own)
-        between = " " if language == "en" else ""
         for more in _besides(rows[code][0].row, others, kind):
             one = one._replace(remedy=one.remedy + between + more[language])
         commands = tuple(line for line in one.commands if line.startswith(owners))
@@ -151,6 +173,21 @@ def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failu
     if by is None or release is None or not by.releases.contains(release):
         return row
     return table.by_code[by.inside]
+
+
+def _of_card(
+    row: Failure, table: FailureTable, build: NeededFiles | None, capability: str | None
+) -> Failure:
+    """Return the row that holds for a card: a build for an older CUDA has no code for it."""
+    newest = build.newest_gpu if build else None
+    if row.on_new_card and newest and capability and numbers(capability) > numbers(newest):
+        return table.by_code[row.on_new_card]
+    return row
+
+
+def _range(shown: ShownInLog) -> str:
+    """Return the version, or the first and the last that it may be: `1.16.0 to 1.16.3`."""
+    return " – ".join(dict.fromkeys(filter(None, (shown.oldest, shown.newest))))
 
 
 def _program(row: Failure, origins: Sequence[ProgramKind], *, python: bool) -> ProgramKind | None:
@@ -191,12 +228,14 @@ def _explanation(
     if row.by_release and release:
         cause, remedy = row.by_release.cause, row.by_release.remedy
     maybe = found[0].if_wanted
+    headline, rest = (row.what, cause[language]) if row.what else _first_sentence(cause[language])
     return Explanation(
         code=row.code,
         severity="info" if maybe else row.severity,
+        what=_filled(headline if isinstance(headline, str) else headline[language], values),
         line=first.evidence.line,
         line_number=first.evidence.line_number,
-        cause=cause[language].format_map(values).replace(" ()", "").replace("（）", ""),
+        cause=_filled(rest, values),
         remedy=remedy[language].format_map(values),
         commands=() if origin or maybe else row.commands,
         fixable=row.fixable and origin is None and not maybe,
@@ -205,7 +244,21 @@ def _explanation(
         evidence=tuple(dict.fromkeys(each.evidence for each in found))[:MOST_EVIDENCE],
         libraries=tuple(dict.fromkeys(library.name for library in named)),
         origin=origin.code if origin else None,
+        effect=row.effect,
     )
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return text.format_map(values).replace(" ()", "").replace("（）", "")
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    """Return the first sentence of a cause, which is its headline, and what follows it."""
+    for end in _END.finditer(text):
+        first, rest = text[: end.start()], text[end.end() :]
+        if rest and first.count("(") == first.count(")") and first.count("（") == first.count("）"):
+            return first, rest
+    return text, text
 
 
 def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:

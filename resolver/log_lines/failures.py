@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from string import Formatter
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from packaging.specifiers import SpecifierSet
 
 from ..messages.catalog import LANGUAGES
 from ..plan.reasons import Severity
+from .lines import SourceLine
 from .patterns import Pattern, any_quotes, pattern, regex
 from .wordings import LoggedLibrary, Parsers, Wording, reader_of
 
@@ -41,10 +43,16 @@ class Failure(NamedTuple):
 
     code: str
     severity: Severity
+    what: ByLanguage | None
+    """The headline; None: the first sentence of the cause."""
     about: str
     """What it is about, and so whose remedy holds: `libraries`, `build`, `driver`, …"""
     generic: bool
     """Said only where nothing more particular explains an error: it follows from any."""
+    effect: bool
+    """It says only that CUDA was not used, and not why."""
+    on_new_card: str | None
+    """The row that holds where the build is for a CUDA that has no code for such a card."""
     after: tuple[str, ...]
     """The failures that it follows from."""
     signals: tuple[str, ...]
@@ -103,6 +111,8 @@ class NeededFiles(NamedTuple):
 
     cuda: str
     cudnn: str
+    newest_gpu: str | None
+    """The newest compute capability that builds for this CUDA have code for; None: not known."""
     releases: SpecifierSet
     windows: str
     linux: str
@@ -123,6 +133,9 @@ class FailureTable:
         not_windows_commands: tuple[str, ...] = (),
         needed: tuple[NeededFiles, ...] = (),
         wordings: tuple[Wording, ...] = (),
+        source_lines: tuple[SourceLine, ...] = (),
+        ask: Mapping[str, ByLanguage] = MappingProxyType({}),
+        needs: ByLanguage | None = None,
         gpu_wanted: tuple[Pattern, ...] = (),
         gpu_used: tuple[Pattern, ...] = (),
         ours: tuple[Pattern, ...] = (),
@@ -130,7 +143,9 @@ class FailureTable:
     ) -> None:
         """Keep the rows.
 
-        `owner_commands`: how commands begin that only a host's owner can run;
+        `ask`: the question that decides, by what a failure is about; `needs`: what is said where
+        the version of onnxruntime is known; `owner_commands`: how commands begin that only a host's
+        owner can run;
         `not_windows_commands`: those that Windows does not have; `gpu_wanted`: what shows that a
         GPU was wanted; `gpu_used`: that a session has it; `ours`: that the program uses what this
         program can change; `python`: that it runs on Python's packages.
@@ -139,11 +154,19 @@ class FailureTable:
         self.statuses, self.origins = statuses, origins
         self.owner_commands, self.needed = owner_commands, needed
         self.not_windows_commands = not_windows_commands
-        self.wordings = wordings
+        self.wordings, self.source_lines = wordings, source_lines
+        self.ask, self.needs = ask, needs
         self.gpu_wanted, self.ours, self.python = gpu_wanted, ours, python
         self.gpu_used = gpu_used
         self.by_code = {row.code: row for row in failures if not row.program}
         self.programs = {kind.code: kind for kind in origins}
+
+    def needed_by(self, oldest: str | None, newest: str | None) -> NeededFiles | None:
+        """Return what the builds between two versions need; None where it is not the same."""
+        if oldest is None or newest is None:
+            return None
+        rows = (row for row in self.needed if row.releases.contains(newest))
+        return next((row for row in rows if row.releases.contains(oldest)), None)
 
     @cached_property
     def parsers(self) -> Parsers:
@@ -179,6 +202,9 @@ def parse_failures(table: Mapping[str, Any]) -> FailureTable:
             *map(_not_opened, table.get("not_opened", ())),
             *(_rows(table, "wordings", _wording) if "wordings" in table else ()),
         ),
+        ask=table.get("ask", {}),
+        needs=table.get("needs"),
+        source_lines=tuple(SourceLine(*row) for row in table.get("source_lines", ())),
         gpu_wanted=_patterns(table.get("gpu_wanted", ()), "gpu_wanted"),
         gpu_used=_patterns(table.get("gpu_used", ()), "gpu_used"),
         ours=_patterns(table.get("ours", ()), "ours"),
@@ -231,6 +257,7 @@ def _needed(row: Mapping[str, Any]) -> NeededFiles:
     return NeededFiles(
         cuda=row["cuda"],
         cudnn=row["cudnn"],
+        newest_gpu=row.get("newest_gpu"),
         releases=SpecifierSet(row["releases"]),
         windows=row["windows"],
         linux=row["linux"],
@@ -278,7 +305,10 @@ def _failure(row: Mapping[str, Any]) -> Failure:
     return Failure(
         code=row["code"],
         severity=row["severity"],
+        what=_texts(row, "what") if "what" in row else None,
         about=row["about"],
+        effect=row.get("effect", False),
+        on_new_card=row.get("on_new_card"),
         generic=row.get("generic", False),
         after=tuple(row.get("after", ())),
         signals=signals,

@@ -26,14 +26,17 @@ from .explanations import (
     RecognisedFailure,
     explanations,
 )
-from .failures import RELEASE, Failure, FailureTable, ProgramKind
-from .patterns import Novelty, Pattern, Words
+from .failures import Failure, FailureTable, ProgramKind
+from .lines import LineReader, ShownInLog
+from .patterns import REACH, Novelty, Pattern, Words
 from .wordings import LibraryName, Signal, asked
 
 Span = tuple[int, int]
 
 AROUND = 300
 """How much of a long line is shown on either side of what was recognised."""
+AROUND_MESSAGE = 60
+"""How much of it is shown to people."""
 PASTED = 2_000_000
 """Up to this size lines that a terminal wrapped are joined again; nobody pastes more."""
 IN_IMAGES = frozenset({"container", "image"})
@@ -46,6 +49,9 @@ _ESCAPE = re.compile(
 )
 _TYPED = tuple(zip("“”„‘’‛´\u00a0", "\"\"\"'''' ", strict=True))
 """What web pages and word processors make of quotation marks and blanks."""
+_CHINESE, _KANA = re.compile("[\u4e00-\u9fff]"), re.compile("[\u3040-\u30ff\uac00-\ud7af]")
+LEAST_CHINESE = 4
+"""So many Chinese characters, and none of Japanese or Korean, make a log one in Chinese."""
 _ITEM = re.compile(r"[-*•] \S")
 """How an item of a list begins (uv puts `+` before packages): none goes on in the next."""
 _FRAME = re.compile(r"\A(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
@@ -75,7 +81,8 @@ class Search:
     def __init__(self, table: FailureTable) -> None:
         """Begin."""
         self.table = table
-        self.release: str | None = None
+        self._reader = LineReader(table.source_lines)
+        self._chinese = self._kana = 0
         self.origins: list[ProgramKind] = []
         self._excepted: set[str] = set()
         self.wanted = False
@@ -96,6 +103,22 @@ class Search:
         """Where it shows last that a session has the GPU."""
 
     @property
+    def shown(self) -> ShownInLog:
+        """What the lines show of the program that printed them."""
+        return self._reader.shown
+
+    @property
+    def release(self) -> str | None:
+        """The version of onnxruntime that the lines show, but for its last number."""
+        minor = {(version or "").rpartition(".")[0] for version in self.shown[:2]}
+        return self.shown.newest if len(minor) == 1 else None
+
+    @property
+    def language(self) -> Language | None:
+        """The language of what programs print: Chinese, or not known."""
+        return "zh" if self._chinese >= LEAST_CHINESE and not self._kana else None
+
+    @property
     def is_over(self) -> bool:
         """Whether a session has the GPU after all that failed."""
         return () < self._failed < self._used
@@ -106,13 +129,7 @@ class Search:
         A piece ends where a line ends, if it can.
         """
         self._places_of_piece = {}
-        if "\x1b" in piece:
-            piece = _ESCAPE.sub("", piece)
-        if "\\" in piece:  # a log of JSON lines, or the repr of an exception
-            piece = piece.replace('\\"', '"').replace("\\'", "'")
-        if not piece.isascii():
-            for other, plain in _TYPED:
-                piece = piece.replace(other, plain)
+        piece = self._cleaned(piece)
         self._words = None if joined else Words(piece)
         known = len(self._found)
         views = [_View(piece), *(_joined(piece) if joined else ())]
@@ -126,11 +143,26 @@ class Search:
                     self._keep(piece, span, row, library, if_wanted=if_wanted)
             if mine:
                 claimed = sorted(claimed + mine)
+        if joined:
+            self._reader.feed(piece)
         if self._pieces == 0 or len(self._found) > known:
             self._look_for_origins(views[0])
         self._look_for_sessions(views[0])
         self._pieces += 1
         self._lines += piece.count("\n")
+
+    def _cleaned(self, piece: str) -> str:
+        """Return a piece without colours, with plain quotation marks; count Chinese characters."""
+        if "\x1b" in piece:
+            piece = _ESCAPE.sub("", piece)
+        if "\\" in piece:  # a log of JSON lines, or the repr of an exception
+            piece = piece.replace('\\"', '"').replace("\\'", "'")
+        if not piece.isascii():
+            for other, plain in _TYPED:
+                piece = piece.replace(other, plain)
+            self._chinese += len(_CHINESE.findall(piece))
+            self._kana += len(_KANA.findall(piece))
+        return piece
 
     def _signals(self, views: Sequence[_View]) -> Iterator[tuple[Span, Signal]]:
         """Yield what loaders, statuses and resolvers say; of two readings the more exact one."""
@@ -197,11 +229,17 @@ class Search:
         if len(found) >= MOST_EVIDENCE and place > found[-1].place:
             return
         start, end = span
+        if self._words is not None:  # a long log: what stands around it is looked at, and no more
+            self._reader.feed(piece[max(0, start - REACH) : end + REACH])
         before = piece[max(0, start - AROUND) : start].rpartition("\n")[2]
         after = piece[end : end + AROUND].partition("\n")[0]
         line = " ".join(f"{before}{piece[start:end]}{after}".split())
+        cut = "…" if len(before) > AROUND_MESSAGE else ""
+        near = f"{before[-AROUND_MESSAGE:]}{piece[start:end]}{after[:AROUND_MESSAGE]}"
+        message = cut + " ".join(near.split()) + ("…" if len(after) > AROUND_MESSAGE else "")
         number = self._lines + piece.count("\n", 0, start) + 1
-        found.append(RecognisedFailure(place, LogLine(number, line), row, library, if_wanted))
+        said = LogLine(number, line, message)
+        found.append(RecognisedFailure(place, said, row, library, if_wanted))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
 
@@ -214,9 +252,6 @@ class Search:
         self.wanted = self.wanted or self._holds(self.table.gpu_wanted, view)
         self._ours = self._ours or self._holds(self.table.ours, view)
         self.python = self.python or self._holds(self.table.python, view)
-        if self.release is None:
-            match = RELEASE.search(view.text)
-            self.release = match["release"] if match else None
 
     def _look_for_sessions(self, view: _View) -> None:
         for each in self.table.gpu_used:
@@ -250,17 +285,16 @@ class Search:
             each._replace(if_wanted=self.is_over or (each.if_wanted and not wanted))
             for each in places
         ]
-        release = self.release or release
         return explanations(
             found,
             self.table,
             self.origins,
             language,
-            release,
+            self.release or release,
             excepted=self._excepted,
             ours=self._ours,
             python=self.python,
-            logged=self.release,
+            shown=self.shown,
         )
 
     def program(self, language: Language) -> str:

@@ -80,7 +80,12 @@ def row_reader(kind: type[R], *, forms: bool = False) -> Callable[[object], R]:
     """
     named = cast("Any", kind)
     fields = [
-        (name, _reader(hint, forms=forms), named._field_defaults.get(name, _absent(hint)))
+        (
+            name,
+            _taken_as_they_are(hint),
+            _reader(hint, forms=forms),
+            named._field_defaults.get(name, _absent(hint)),
+        )
         for name, hint in get_type_hints(kind, include_extras=forms).items()
     ]
 
@@ -88,13 +93,18 @@ def row_reader(kind: type[R], *, forms: bool = False) -> Callable[[object], R]:
         if not isinstance(row, dict):
             raise ValueError(": is no table")  # noqa: TRY004 - of what was read, not of us
         values = []
-        for name, value_of, default in fields:
-            try:
-                values.append(value_of(row[name]) if name in row else default)
-            except ValueError as error:
-                raise ValueError(f".{name}{error}") from error
-            if values[-1] is _MISSING:
-                raise ValueError(f".{name}: is missing")
+        for name, kinds, value_of, default in fields:
+            value = row.get(name, _MISSING)
+            if value is _MISSING:
+                if default is _MISSING:
+                    raise ValueError(f".{name}: is missing")
+                value = default
+            elif type(value) not in kinds:
+                try:
+                    value = value_of(value)
+                except ValueError as error:
+                    raise ValueError(f".{name}{error}") from error
+            values.append(value)
         made: R = named._make(values)
         return made
 
@@ -122,6 +132,12 @@ def _each(read: Callable[[Any], R], values: Sequence[Any], kind: str = "") -> li
 _MISSING = object()
 
 
+def _taken_as_they_are(hint: object) -> tuple[object, ...]:
+    """Return the types of values that need no reader: there are thousands in the tables."""
+    kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+    return kinds if {*kinds} <= {*_KINDS, type(None)} else ()
+
+
 def _absent(hint: object) -> object:
     return None if type(None) in get_args(hint) else _MISSING
 
@@ -137,7 +153,7 @@ def _reader(hint: Any, *, forms: bool) -> FieldReader:  # noqa: ANN401 - any typ
     if origin is Literal:
         return _with_form(_of_kind(str), args.__contains__)
     if origin in {tuple, frozenset}:
-        return _list_of(origin, _reader(args[0], forms=forms))
+        return _list_of(origin, args[0], _reader(args[0], forms=forms))
     if origin is Mapping:
         return _mapping_of(*(_reader(one, forms=forms) for one in args))
     if hint in _KINDS:
@@ -163,11 +179,16 @@ def _with_form(read: FieldReader, form: Callable[[Any], object]) -> FieldReader:
     return formed
 
 
-def _list_of(kind: Callable[[list[Any]], Any], read: FieldReader) -> FieldReader:
+def _list_of(
+    kind: Callable[[Sequence[Any]], Any],
+    hint: object,
+    read: FieldReader,
+) -> FieldReader:
     def many(value: object) -> object:
         if not isinstance(value, (list, tuple)):
             raise ValueError(": is no list")  # noqa: TRY004
-        return kind(_each(read, cast("Sequence[object]", value)))
+        rows = cast("Sequence[object]", value)
+        return kind(rows if {*map(type, rows)} == {hint} else _each(read, rows))
 
     return many
 

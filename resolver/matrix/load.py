@@ -13,7 +13,7 @@ from .model import AddedRows, Matrix
 from .torch import TomlTable
 
 MATRIX_TABLES = (
-    *("consumers", "distributions", "drivers", "floors", "limits", "msvc"),
+    *("applications", "consumers", "distributions", "drivers", "floors", "limits", "msvc"),
     *("numpy", "nvidia", "onnxruntime", "plugins", "toolkits"),
 )
 TORCH_TABLE = "torch"

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from packaging.specifiers import SpecifierSet
 
 from ..versions import at_least
+from .applications import Application
 from .fields import (
     DOTTED,
     FILE,
@@ -298,6 +299,19 @@ class TensorrtLibraries(NamedTuple):
     glibc: DOTTED
 
 
+class OtherBuild(NamedTuple):
+    """A build of onnxruntime with a CUDA provider and a name of its own, as its wheel says."""
+
+    name: NAME
+    version: VERSION
+    platform: PLATFORM
+    cuda: str
+    links: tuple[str, ...]
+    """The CUDA libraries that its provider links."""
+    sass: tuple[TARGET, ...]
+    ptx: tuple[TARGET, ...]
+
+
 class Matrix(NamedTuple):
     """The compatibility matrix."""
 
@@ -338,6 +352,7 @@ class Matrix(NamedTuple):
     """By other builds of onnxruntime: the first release that is a plugin in a folder of its own."""
     training: frozenset[str] = frozenset()
     """The builds of onnxruntime with the training API."""
+    other_builds: tuple[OtherBuild, ...] = ()
     plugins: Mapping[str, Plugin] = MappingProxyType({})
     """By distribution: the execution providers that come beside onnxruntime."""
     plugin_wheels: tuple[PluginWheel, ...] = ()
@@ -349,6 +364,8 @@ class Matrix(NamedTuple):
     """By distribution, onnxruntime-gpu too: what was read of its releases."""
     consumers: Mapping[str, tuple[ConsumerRow, ...]] = MappingProxyType({})
     """By distribution: what others that use CUDA need of its libraries."""
+    applications: Mapping[str, tuple[Application, ...]] = MappingProxyType({})
+    """By distribution: how it asks for the GPU."""
     added: tuple[AddedRows, ...] = ()
     feeds: Mapping[str, str] = MappingProxyType({})
     """CUDA major to the index that has builds of onnxruntime-gpu for it beside PyPI's."""

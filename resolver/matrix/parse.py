@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ..errors import Error
 from . import torch as torch_builds
+from .applications import Application, read_application
 from .fields import read_rows, row_reader
 from .model import (
     MSVC_RUNTIME,
@@ -24,6 +25,7 @@ from .model import (
     LastBranch,
     Limit,
     Matrix,
+    OtherBuild,
     Plugin,
     PluginWheel,
     Release,
@@ -67,6 +69,7 @@ _RELEASE, _FLOOR = row_reader(Release), row_reader(DriverFloor)
 _LAST, _FORWARD = row_reader(LastBranch), row_reader(ForwardCompatibility)
 _FIRST = row_reader(FirstBranch)
 _LIMIT, _CONSUMER = row_reader(Limit), row_reader(ConsumerRow)
+_OTHER_BUILD = row_reader(OtherBuild)
 _TENSORRT = row_reader(TensorrtLibraries)
 _DEFECT, _FLOORS = row_reader(Defect), row_reader(Floors)
 
@@ -120,6 +123,8 @@ def parse(
             )
             for row in tables[place].get("plugin", ())
         }
+        named = "other_build" in tables[place]
+        other_builds = rows("other_build", _OTHER_BUILD) if named else ()
         tensorrt = rows("tensorrt", _TENSORRT)
         feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
         owner_names = frozenset(row["name"] for row in owners)
@@ -136,6 +141,10 @@ def parse(
         consumers: dict[str, tuple[ConsumerRow, ...]] = {}
         for row in rows("consumer", _CONSUMER):
             consumers[row.name] = (*consumers.get(row.name, ()), row)
+        place = "applications"
+        applications: dict[str, tuple[Application, ...]] = {}
+        for known in rows("application", read_application):
+            applications[known.name] = (*applications.get(known.name, ()), known)
     except (KeyError, TypeError, ValueError) as error:
         raise _invalid(place, error) from error
     return Matrix(
@@ -163,12 +172,14 @@ def parse(
         own_providers=own_providers,
         plugin_since=plugin_since,
         training=training,
+        other_builds=other_builds,
         plugins=plugins,
         plugin_wheels=plugin_wheels,
         onnxruntime=plain,
         tensorrt=tensorrt,
         feeds=feeds,
         consumers=consumers,
+        applications=applications,
         providers={
             (distribution.cuda, library): distribution.name
             for distribution in distributions.values()

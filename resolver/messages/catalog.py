@@ -75,7 +75,8 @@ class Texts(NamedTuple):
 
     def change(self, unlock: Unlock) -> str:
         """Return the change that would allow more: `driver >= 580.65.06`."""
-        change = self._text("unlock", unlock.change.code, "text", unlock.change.values)
+        texts = (self._text("unlock", one.code, "text", one.values) for one in unlock.changes)
+        change = self.label("and").join(texts)
         return self.label("with-latest", change=change) if unlock.latest else change
 
     def summary(self, finding: Finding) -> str:

@@ -1,11 +1,13 @@
 """The plan as values: what is wrong, which wheels work here, and what to install and uninstall."""
 
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from ..facts.driver import EXPLAINED_ERRORS
-from ..facts.model import is_onnxruntime
+from ..facts.model import Unknown, is_onnxruntime
 from ..matrix.model import AddedRows
-from .reasons import Consumer, Finding, Named, Reason
+from ..matrix.torch import TORCH
+from .reasons import Consumer, Finding, Named, Reason, RequirementLine
 from .wheels import Companion, Wheel
 
 SHADOWED = "onnxruntime-shadowed"
@@ -29,11 +31,19 @@ ALLOWANCES = {
 """What `--allow` has to name where a finding says that `--apply` refuses."""
 HELD = {"conda": "installed-conda", "editable": "installed-editable"}
 """The findings that only the user can remove what has to go, by what holds it."""
-FIRST = frozenset({*HELD.values(), "environment-read-only", "no-engine"})
+FIRST = frozenset({*HELD.values(), "environment-read-only"})
 """The findings of what the user has to do before `--apply` does a plan."""
 Where = Literal["here", "there", "new", "new-there"]
 """The environment of a plan: one here, one of another machine, and either still to be made."""
-PlanVerdict = Literal["healthy", "fixable", "impossible"]
+PlanVerdict = Literal["healthy", "fixable", "impossible", "unknown"]
+"""`unknown`: the driver or the GPUs are not known, and the plan has a case for each."""
+Need = Literal["torch", "conflicts"]
+"""What has to be allowed: that torch changes, and that packages lack what they require."""
+NEEDED_FLAGS: Mapping[Need, tuple[str, str]] = {
+    "torch": ("--torch", "match"),
+    "conflicts": ("--allow", "conflicts"),
+}
+"""The flags that allow it."""
 
 
 class Rejected(NamedTuple):
@@ -41,19 +51,37 @@ class Rejected(NamedTuple):
 
     package: str
     version: str
-    reasons: tuple[Reason, ...]
+    machine: tuple[Reason, ...] = ()
+    """What the machine and its Python exclude, whatever is installed."""
+    environment: tuple[Reason, ...] = ()
+    """What is installed, or asked for, excludes: but for that, it works on this machine."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Return all reasons, those of the machine first."""
+        return (*self.machine, *self.environment)
+
+    @property
+    def blockers(self) -> tuple[Named | RequirementLine, ...]:
+        """Return what of the environment excludes it: distributions, and lines of the user's."""
+        return tuple(dict.fromkeys(by for why in self.environment for by in why.by))
 
 
 class Unlock(NamedTuple):
-    """One change that would allow a newer release."""
+    """What would allow a newer release: one change, or up to three together."""
 
-    change: Reason
+    changes: tuple[Reason, ...]
     gains: tuple[Named, ...]
     """`onnxruntime-gpu 1.31.1`, and the torch that comes with it."""
     of: str = ""
     """`CUDA 12`, `Jetson`: for whom a build is whose version is not known."""
     latest: bool = False
     """Only `--ort latest` takes it: without, another release that works goes before it."""
+
+    @property
+    def change(self) -> Reason:
+        """The first of the changes; the only one of most."""
+        return self.changes[0]
 
 
 class OtherWay(NamedTuple):
@@ -74,6 +102,31 @@ class RunsOn(NamedTuple):
     """The oldest driver version that runs its CUDA on this system."""
     gpus: tuple[tuple[str, ...], ...]
     """The compute capabilities that all of it has code for, neighbours together, lowest first."""
+
+
+class DriverRange(NamedTuple):
+    """The drivers of a case."""
+
+    since: str | None
+    """The oldest driver version; None: any older one than `before`."""
+    before: str | None
+    """The oldest driver version that is none of them; None: there is none."""
+
+    @property
+    def specifier(self) -> str:
+        """The range as PEP 440 writes it: `>=525.60.13,<580.65.06`; empty for any driver."""
+        ends = (self.since and f">={self.since}", self.before and f"<{self.before}")
+        return ",".join(filter(None, ends))
+
+
+class Case(NamedTuple):
+    """What a machine may be, and the plan that it gets then."""
+
+    driver: DriverRange | None
+    """None: the driver is known."""
+    gpus: tuple[str, ...] | None
+    """The compute capabilities that its GPUs may have, lowest first; None: they are known."""
+    plan: "Plan"
 
 
 class Plan(NamedTuple):
@@ -98,16 +151,26 @@ class Plan(NamedTuple):
     small: bool = False
     """The wheels are those of `--prefer small`."""
     companions: tuple[Companion, ...] = ()
+    placeholder: str = ""
+    """The version of the placeholder `onnxruntime`; empty where nothing works."""
     requires: tuple[str, ...] = ()
-    """Missing requirements that are not in `install`; pip or uv chooses their versions."""
+    """Missing requirements that are not in `install`; uv chooses their versions."""
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA."""
     rejected: tuple[Rejected, ...] = ()
     unlock: tuple[Unlock, ...] = ()
+    unused_by: tuple[Named, ...] = ()
+    """The applications that will not use the GPU, where no other is installed."""
+    needs: tuple[Need, ...] = ()
+    """Without what nothing works: the plan is made as if it was allowed."""
     ways: tuple[OtherWay, ...] = ()
     """Looked for where nothing works, or somebody asks for all."""
     runs_on: RunsOn | None = None
     """Looked for where the driver and the GPUs were named, or somebody asks for all."""
+    cases: tuple[Case, ...] = ()
+    """Where the verdict is `unknown`."""
+    unknown: Unknown | None = None
+    """What decides between the cases."""
     matrix_added: tuple[AddedRows, ...] = ()
     """The rows of the matrix that are not the shipped ones."""
 
@@ -124,8 +187,15 @@ class Plan(NamedTuple):
     @property
     def allowances(self) -> tuple[str, ...]:
         """Return what `--allow` has to name for `--apply` to do this plan."""
-        found = (ALLOWANCES[row.code] for row in self.findings if row.code in ALLOWANCES)
-        return tuple(dict.fromkeys(found))
+        found = [ALLOWANCES[row.code] for row in self.findings if row.code in ALLOWANCES]
+        needed = ["conflicts"] if "conflicts" in self.needs else []
+        return tuple(dict.fromkeys((*needed, *found)))
+
+    @property
+    def works_beside(self) -> Rejected | None:
+        """Return the newest release that the machine does not exclude, of those rejected."""
+        rows = (row for row in self.rejected if row.package != TORCH and not row.machine)
+        return next(rows, None)
 
     @property
     def build(self) -> Named | None:

@@ -62,7 +62,8 @@ class Reason(NamedTuple):
     @property
     def by(self) -> tuple[Named | RequirementLine, ...]:
         """Who is the reason: the distributions, or the lines of the user's file."""
-        value = dict(self.values).get("by", ())
+        values = dict(self.values)
+        value = values.get("by", values.get("torch", ()))
         who = (value,) if isinstance(value, str | Named | RequirementLine | Wanting) else value
         named = (each.by if isinstance(each, Wanting) else each for each in who)
         return tuple(each for each in named if isinstance(each, Named | RequirementLine))

@@ -109,6 +109,14 @@ class Pinned(NamedTuple):
     url: str
 
 
+def first_of_each(pinned: Iterable[Pinned]) -> tuple[Pinned, ...]:
+    """Return of each distribution the wheel that comes first: it fits best."""
+    first: dict[str, Pinned] = {}
+    for pin in pinned:
+        first.setdefault(pin.wheel.name, pin)
+    return tuple(first.values())
+
+
 class Companion(NamedTuple):
     """A wheel that this program makes and installs."""
 

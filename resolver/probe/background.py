@@ -15,7 +15,8 @@ from pathlib import Path
 from ..errors import Error, cause
 from ..facts.model import OLDEST
 from ..utils.background_call import BackgroundCall
-from ..utils.process import Finished, Runner, own_environment, run
+from ..utils.child_environment import child_environment
+from ..utils.process import Finished, Runner, run
 from .interpreter import find_interpreter
 
 SECONDS = 20.0
@@ -68,9 +69,7 @@ def describe_target(
     `seconds`) and `python-too-old` (too old to read the script).
     """
     script = (Path(__file__).with_name("children") / "describe_target.py").read_text("utf-8")
-    env = own_environment(environ)
-    if "PYTHONNOUSERSITE" in environ:
-        env["PYTHONNOUSERSITE"] = environ["PYTHONNOUSERSITE"]
+    env = child_environment(environ, "look")
 
     def run_python(*arguments: str, text_in: str | None = None) -> Finished:
         argv = [str(interpreter), *arguments]
@@ -99,7 +98,7 @@ def query_gpus(
     *libraries: str, runner: Runner, environ: Mapping[str, str], seconds: float
 ) -> Finished | None:
     """Run the script `query_gpus` for all GPUs, without CUDA_VISIBLE_DEVICES."""
-    env = own_environment(environ)
+    env = child_environment(environ, "compute")
     env.pop("CUDA_VISIBLE_DEVICES", None)
     pynvml = importlib.util.find_spec("pynvml")
     folder = str(Path(pynvml.origin).parent) if pynvml and pynvml.origin else "-"

@@ -13,8 +13,9 @@ from pathlib import Path
 from ..errors import Error
 from ..facts.model import OWN_ENVIRONMENT
 from ..facts.project_tool import RECEIPTS
+from ..utils.child_environment import child_environment
 from ..utils.files import is_file
-from ..utils.process import own_environment, run
+from ..utils.process import run
 from .libraries import find_text
 
 DOT_VENV = ".venv"
@@ -69,7 +70,7 @@ def _launched(python: str, environ: Mapping[str, str]) -> Path:
     is turned off (https://docs.python.org/3/using/windows.html#install-on-demand and
     `PYTHON_MANAGER_AUTOMATIC_INSTALL` of the install manager).
     """
-    env = {k: value for k, value in own_environment(environ).items() if "PYLAUNCHER_" not in k}
+    env = child_environment(environ, "look")
     env |= {"PYTHON_MANAGER_AUTOMATIC_INSTALL": "false", "PYTHONUTF8": "1"}
     py = shutil.which("py", path=environ.get("PATH"))
     words = [python.replace("py:", "-"), "-c", "import sys; print(sys.executable)"]

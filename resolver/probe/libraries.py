@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..facts.parsers import is_library, is_runtime, parse_dll_version, parse_ldconfig
+from ..utils.child_environment import child_environment
 from ..utils.files import is_file
 from ..utils.process import Runner
 
@@ -147,7 +148,7 @@ def _cached(machine: str, root: Path, runner: Runner) -> tuple[tuple[str, str], 
     for program in (root / "sbin/ldconfig", root / "usr/sbin/ldconfig"):
         if program.is_file():
             with contextlib.suppress(OSError):
-                listing = runner([str(program), "-p"], timeout=5, env={"LC_ALL": "C"})
+                listing = runner([str(program), "-p"], timeout=5, env=child_environment({}, "tool"))
                 return parse_ldconfig(listing.stdout, machine)
             break
     return ()

@@ -17,7 +17,8 @@ from ..facts.driver_replies import parse_reply
 from ..facts.parsers import SMI_FIELDS, SMI_OLD_FIELDS
 from ..facts.redact import redact
 from ..facts.target import Target, last_json_line, parse_target
-from ..utils.process import Finished, Runner, own_environment
+from ..utils.child_environment import child_environment
+from ..utils.process import Finished, Runner
 from .background import ProbeProcesses, describe_target, query_gpus, run_if_startable
 from .interpreter import find_interpreter
 from .libraries import dll_versions, find_dlls, find_libraries, find_text, find_toolkits, names_in
@@ -143,7 +144,7 @@ def _query_driver(
     program = None if final else shutil.which("nvidia-smi", path=os.pathsep.join(places))
     if program is None:
         return children
-    env = own_environment(environ) | {"LC_ALL": "C"}
+    env = child_environment(environ, "compute") | {"LC_ALL": "C"}
     for fields in (SMI_FIELDS, SMI_OLD_FIELDS):
         argv = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
         smi = run_if_startable(argv, runner=runner, env=env, seconds=SMI_SECONDS)

@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import Table, Whitespace
 
-from ..companions.contents import LIBRARIES
+from ..companions.contents import LABEL, LIBRARIES
 from ..errors import Error
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..versions import allows, numbers
@@ -36,6 +36,7 @@ _LISTS = (("project", "dependencies"), ("tool", "uv", "dev-dependencies"))
 _LISTS_BY_NAME = (("project", "optional-dependencies"), ("dependency-groups",))
 _CARET = re.compile(r"[\^~](?=\s*\d)")
 """Of Poetry's notation: `^3.9`, `~3.9`."""
+_OF_PLACEHOLDER = re.compile(rf"!=[^,|]*{re.escape(LABEL)}")
 
 
 def parse_pyproject(text: str) -> tomlkit.TOMLDocument:
@@ -106,7 +107,8 @@ def for_poetry(document: _Table, wanted: Wanted) -> None:
         if GPU_BUILD in each and not _poetry_allows(_version(each[GPU_BUILD]), wanted.release):
             each[GPU_BUILD] = "*"
     of_wheel = {"path": f"{FOLDER}/{wanted.placeholder.file}", "markers": wanted.marker}
-    others = {"version": _version(table.get(CPU_BUILD, "*")), "markers": wanted.elsewhere}
+    version = _without_placeholder(_version(table.get(CPU_BUILD, "*")), wanted)
+    others = {"version": version, "markers": wanted.elsewhere}
     both = tomlkit.array().multiline(multiline=True)
     both.extend([_inline(of_wheel), _inline(others)])
     _put(table, CPU_BUILD, both)
@@ -221,6 +223,16 @@ def _version(value: object) -> str:
     rows = value if isinstance(value, list) else [value]
     found = [row.get("version") if isinstance(row, MutableMapping) else row for row in rows]
     return str(next((each for each in found if each), "*"))
+
+
+def _without_placeholder(wish: str, wanted: Wanted) -> str:
+    """Return what Poetry is to take elsewhere: `wish`, and not the placeholder.
+
+    Poetry takes a file that it has read wherever its version is allowed, whatever the markers say.
+    """
+    ways = (_OF_PLACEHOLDER.sub("", way).strip(" ,") for way in wish.split("||"))
+    no = f"!={wanted.placeholder.version}"
+    return " || ".join(no if way in {"", "*"} else f"{way},{no}" for way in ways)
 
 
 def _poetry_allows(wish: str, version: str) -> bool:

@@ -30,6 +30,8 @@ _STEP = re.compile(
 _OWN_SOURCES = re.compile(r"file://(?!\S*\.whl)")
 """In a line about a project that lies in a directory."""
 _LAST_LINES = 12
+_COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}
+"""CI systems set them, and what a tool writes and prints is read here."""
 _COMMAND = re.compile(r"^# +((?:pip-compile|uv pip compile)\b.*)$", re.MULTILINE)
 
 
@@ -56,9 +58,12 @@ class Tool(NamedTuple):
     def run(self, argv: Sequence[str], folder: Path) -> Finished:
         """Run a command of the tool in `folder`. Raises Error `project-tool-missing`."""
         kept = {
-            name: value for name, value in self.environ.items() if not name.startswith("PYTHON")
+            name: value
+            for name, value in self.environ.items()
+            if not name.startswith("PYTHON") and name not in _COLOURS
         }
-        env = kept | {"VIRTUAL_ENV": str(self.prefix), "UV_PROJECT_ENVIRONMENT": str(self.prefix)}
+        own = {"VIRTUAL_ENV": str(self.prefix), "UV_PROJECT_ENVIRONMENT": str(self.prefix)}
+        env = kept | own | {"NO_COLOR": "1"}
         try:
             return self.runner([self.program, *argv], timeout=SECONDS, env=env, folder=str(folder))
         except OSError as error:

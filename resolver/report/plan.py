@@ -14,6 +14,7 @@ from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
 from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan, Where
 from ..plan.wheels import Wheel, read_hashes, short_name
+from .cases import cases_section, question_section
 from .plan_document import way_text
 from .rejected import rejected_section
 
@@ -94,6 +95,10 @@ def plan_sections(
     all this means, and has the command on a line of its own.
     """
     sections = [_checked(machine_section(facts, texts), plan, facts), _findings(plan, texts)]
+    if plan.cases:
+        sections.append(cases_section(plan.cases, texts))
+        sections.append(question_section(plan, texts))
+        return tuple(section for section in sections if section.rows)
     if plan.verdict != "impossible":
         sections.append(_steps(plan, facts, texts, at_hand, verbose=verbose))
         if verbose:
@@ -113,6 +118,8 @@ def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
     marks = dict.fromkeys(range(len(machine.rows)), " ")
     if plan.verdict != "impossible":
         marks |= {1: "✓", 2: "✓"}
+    if plan.unknown:
+        marks |= {at: "?" for at, what in ((1, "driver"), (2, "gpus")) if what in plan.unknown}
     if facts.driver is None or facts.driver.error is not None:
         marks[1] = "✗"
     rows = (row._replace(head=f"{marks[at]} {row.head}") for at, row in enumerate(machine.rows))
@@ -127,8 +134,11 @@ def _verdict(
     code: str = plan.verdict
     if code == "fixable":
         code = _what_the_command_does(plan, problems, where)
-    if plan.verdict == "impossible" and any(
-        row.change.code in ON_THIS_MACHINE for row in plan.unlock
+    beside = plan.works_beside if plan.verdict == "impossible" else None
+    if beside is not None:
+        code = "impossible-beside" if beside.blockers else "impossible-as-it-is"
+    elif plan.verdict == "impossible" and any(
+        ON_THIS_MACHINE.issuperset(change.code for change in row.changes) for row in plan.unlock
     ):
         code = "impossible-as-it-is"
     if asked and plan.verdict == "impossible":
@@ -139,7 +149,12 @@ def _verdict(
         text = texts.label("shadowed" if outside & IN_FRONT else label, build=plan.build)
         return Section(rows=(Row(text=text, style="bold red"),))
     python = facts.python.version
-    text = texts.label(code, build=plan.build, count=problems, python=python)
+    values: dict[str, object] = {"build": plan.build, "count": problems, "python": python}
+    values["unused"] = texts.label("list-comma").join(map(str, plan.unused_by))
+    if beside is not None:
+        values |= {"package": beside.package, "version": beside.version}
+        values["by"] = texts.label("list-comma").join(map(str, beside.blockers))
+    text = texts.label(code, **values)
     rows = [Row(text=text, style=styles[plan.verdict])]
     if plan.verdict == "fixable":
         rows.append(Row(text=command, style="bold", whole=True))
@@ -152,8 +167,12 @@ def _what_the_command_does(plan: Plan, problems: int, where: Where) -> str:
         return "fixable-in-a-venv"
     if plan.first:
         return "fixable-after"
+    if plan.needs:
+        return f"fixable-if-{'-and-'.join(plan.needs)}"
     if plan.outside:
         return "fixable-in-part"
+    if plan.unused_by:
+        return "fixable-unused" if problems else "fixable-none-unused"
     if where == "new":
         return "fixable-in-a-new-venv"
     if where == "new-there":

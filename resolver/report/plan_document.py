@@ -8,27 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..facts.model import Unknown
 from ..matrix.model import AddedRows
 from ..messages.catalog import Message, Texts
 from ..messages.sections import size
-from ..plan.model import OtherWay, Plan
+from ..plan.model import NEEDED_FLAGS, Case, OtherWay, Plan
 from ..plan.reasons import Finding, Reason
 from ..plan.wheels import Wheel, rows_of
 
 SCHEMA = 1
+ASKING = "nvidia-smi --query-gpu=name,driver_version --format=csv"
+"""Prints the driver's version and the GPUs, on Linux and Windows, with every driver."""
 
 
 def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
     """Return the plan as the document that `--json` prints; `texts` must be English."""
-    selection: dict[str, object] | None = None
-    if plan.verdict != "impossible":
-        selection = {
-            "cuda": plan.cuda,
-            "packages": [
-                {"name": row.name, "version": row.version, "index": row.index_url}
-                for row in plan.selection
-            ],
-        }
     runs_on = plan.runs_on and {
         "driver": plan.runs_on.driver,
         "compute_capabilities": [gpu for row in plan.runs_on.gpus for gpu in row],
@@ -47,8 +41,50 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         "schema": SCHEMA,
         "verdict": plan.verdict,
         "findings": findings_json(plan.findings, texts),
-        "selection": selection,
+        "selection": _selection_json(plan),
         **({"runs_on": runs_on} if runs_on else {}),
+        **({"question": question_json(plan.unknown, texts)} if plan.unknown else {}),
+        **({"cases": [_case_json(case) for case in plan.cases]} if plan.cases else {}),
+        **_changes_json(plan),
+        **({"prefer_small": {"less": plan.less, "taken": plan.small}} if plan.less else {}),
+        **_rest_json(plan),
+        "consumers": [
+            {
+                "name": row.name,
+                "version": row.version,
+                "cuda": row.cuda,
+                "needs": list(row.needs),
+                "why": texts.reason(row.why),
+            }
+            for row in plan.consumers
+        ],
+        **({"needs": [" ".join(NEEDED_FLAGS[need]) for need in plan.needs]} if plan.needs else {}),
+        "rejected": [
+            {
+                "package": row.package,
+                "version": row.version,
+                "reasons": judged_json(row.machine, row.environment, texts),
+            }
+            for row in plan.rejected
+        ],
+        "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
+        **({"ways": ways} if ways else {}),
+        "matrix": matrix_json(plan.matrix_date, plan.matrix_digest, plan.matrix_added),
+    }
+
+
+def _selection_json(plan: Plan) -> dict[str, object] | None:
+    """Return the whole set of a plan; None where there is none, or several are possible."""
+    if plan.verdict in {"impossible", "unknown"}:
+        return None
+    packages = [
+        {"name": row.name, "version": row.version, "index": row.index_url} for row in plan.selection
+    ]
+    return {"cuda": plan.cuda, "packages": packages}
+
+
+def _changes_json(plan: Plan) -> dict[str, object]:
+    return {
         "uninstall": list(plan.uninstall),
         "install": [
             {
@@ -62,30 +98,35 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             }
             for wheel in plan.install
         ],
-        **({"prefer_small": {"less": plan.less, "taken": plan.small}} if plan.less else {}),
+    }
+
+
+def _case_json(case: Case) -> dict[str, object]:
+    """Return one case: its machines, and the plan for them."""
+    return {
+        "driver": case.driver.specifier if case.driver else None,
+        "gpus": list(case.gpus) if case.gpus else None,
+        "verdict": case.plan.verdict,
+        "selection": _selection_json(case.plan),
+        **_changes_json(case.plan),
+        **_rest_json(case.plan),
+    }
+
+
+def _rest_json(plan: Plan) -> dict[str, object]:
+    """Return what comes beside the wheels of a plan."""
+    return {
         "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
         "requires": list(plan.requires),
-        "consumers": [
-            {
-                "name": row.name,
-                "version": row.version,
-                "cuda": row.cuda,
-                "needs": list(row.needs),
-                "why": texts.reason(row.why),
-            }
-            for row in plan.consumers
-        ],
-        "rejected": [
-            {
-                "package": row.package,
-                "version": row.version,
-                "reasons": reasons_json(row.reasons, texts),
-            }
-            for row in plan.rejected
-        ],
-        "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
-        **({"ways": ways} if ways else {}),
-        "matrix": matrix_json(plan.matrix_date, plan.matrix_digest, plan.matrix_added),
+    }
+
+
+def question_json(unknown: Unknown, texts: Texts) -> dict[str, object]:
+    """Return what decides between the cases, and the command that tells it on that machine."""
+    return {
+        "unknown": unknown.split("-and-"),
+        "text": texts.label(f"question-{unknown}"),
+        "command": ASKING,
     }
 
 
@@ -111,6 +152,14 @@ def findings_json(findings: Iterable[Finding], texts: Texts) -> list[dict[str, o
 def reasons_json(reasons: Iterable[Reason], texts: Texts) -> list[dict[str, str]]:
     """Return reasons as every document has them."""
     return [{"code": why.code, "text": texts.reason(why)} for why in reasons]
+
+
+def judged_json(
+    machine: Iterable[Reason], environment: Iterable[Reason], texts: Texts
+) -> list[dict[str, str]]:
+    """Return reasons with what excludes: the machine, or what is installed or asked for there."""
+    sides = (("machine", machine), ("environment", environment))
+    return [{**why, "by": by} for by, reasons in sides for why in reasons_json(reasons, texts)]
 
 
 def error_json(message: Message) -> dict[str, object]:

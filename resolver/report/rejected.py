@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..facts.model import GPU_BUILD
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section, join_neighbours
-from ..plan.model import Plan
+from ..plan.model import Plan, Rejected
 from ..plan.reasons import Reason
 from ..versions import newest_first
 
@@ -28,7 +28,7 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     groups = join_neighbours(
         (
             row.version,
-            (reason_text(row.reasons, texts, verbose=verbose), newest_first(row.version) > taken),
+            (_told(row, texts, verbose=verbose), newest_first(row.version) > taken),
         )
         for row in plan.rejected
         if row.package == GPU_BUILD
@@ -37,12 +37,23 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     rows = [Row(head=texts.versions(versions), text=why) for versions, (why, _) in shown]
     named = others if verbose else others[:SHORT]
     for row in named:
-        why = reason_text(row.reasons, texts, verbose=verbose)
+        why = _told(row, texts, verbose=verbose)
         rows.append(Row(head=f"{row.package} {row.version}", text=why))
     hidden = len(plan.rejected) - len(named) - sum(len(group[0]) for group in shown)
     if hidden:
         rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))
     return Section(heading=texts.label("rejected"), rows=tuple(rows))
+
+
+def _told(row: Rejected, texts: Texts, *, verbose: bool) -> str:
+    """Return why `row` is rejected: all of it, or the first reason and who else excludes it."""
+    text = reason_text(row.reasons, texts, verbose=verbose)
+    others = [by for by in row.blockers if by not in row.reasons[0].by]
+    if verbose or row.machine or not others:
+        return text
+    return texts.label(
+        "also-excludes", reason=text, by=texts.label("list-comma").join(map(str, others))
+    )
 
 
 def reason_text(reasons: Sequence[Reason], texts: Texts, *, verbose: bool) -> str:

@@ -11,7 +11,7 @@ from .plugins import plugin_for
 from .situation import Situation
 from .tensorrt import tensorrt_for
 
-NO_COMPONENTS = Components(chosen=(), reasons=())
+NO_COMPONENTS = Components(chosen=())
 
 
 class Candidate(NamedTuple):

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ..companions.contents import LIBRARIES, STAND_IN, expected_companions, is_version_of
-from ..facts.model import GPU_BUILD, Library
+from ..facts.model import GPU_BUILD, Library, Package
 from ..matrix.model import INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
 from ..versions import numbers
 from .candidate import Candidate
-from .components import Component, required_distributions
+from .components import Component, required_distributions, rivals
 from .dependencies import missing_requirements
 from .gpu_code import code_of_file, gpu_without_code
 from .msvc import is_unfit
+from .placeholder import placeholder_version
 from .plugins import displaced_by_plugin
 from .release_checks import oldest_that_serves
-from .rules import rivals
 from .situation import Situation
 from .tensorrt import displaced_by
 from .torch_choice import TorchChoice
@@ -30,9 +30,15 @@ class Changes(NamedTuple):
     uninstall: tuple[str, ...]
     install: tuple[Wheel, ...]
     companions: tuple[Companion, ...]
+    placeholder: str
+    """The version of the placeholder `onnxruntime`."""
     requires: tuple[str, ...]
     system: Mapping[str, Library]
     """The needed libraries that a program gets from outside the wheels, by name."""
+    orphaned: tuple[Package, ...] = ()
+    """What was needed before, and goes because nothing needs it afterwards."""
+    needless: tuple[Package, ...] = ()
+    """What nothing needs, and stays."""
 
     def __bool__(self) -> bool:
         """Tell whether anything is to be done."""
@@ -54,7 +60,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         rival
         for component in chosen
         for rival in rivals(component.release.name, here)
-        if (installed := here.facts.package(rival)) is not None and not installed.outside
+        if (installed := here.package(rival)) is not None and not installed.outside
     }
     displaced |= displaced_by(subject.tensorrt, here) | displaced_by_plugin(subject.plugin, here)
     assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
@@ -86,10 +92,13 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     kept = [component for component in (*chosen, *beside) if component.installed]
     wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
-    expected = expected_companions(selection, here.matrix, here.platform, here.matrix.modules)
+    placeholder = placeholder_version(subject.version, here)
+    expected = expected_companions(
+        selection, here.matrix, here.platform, here.matrix.modules, placeholder
+    )
     unused = subject.plugin is not None and LIBRARIES not in expected  # nothing is left to load
     changing = bool(uninstall or install or requires)
-    loaded = here.facts.package(LIBRARIES) is not None
+    loaded = here.package(LIBRARIES) is not None
     if not (changing or loaded) and _works_unloaded(subject, system, here):
         expected = {name: version for name, version in expected.items() if name != LIBRARIES}
     companions = _companions(expected, here, changing=changing)
@@ -101,6 +110,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
         uninstall=(*uninstall, *([LIBRARIES] if unused and loaded else ())),
         install=sorted_by_name(install),
         companions=companions,
+        placeholder=placeholder,
         requires=requires,
         system=system,
     )
@@ -110,7 +120,6 @@ def with_torch(changes: Changes, choice: TorchChoice) -> Changes:
     """Return `changes` with those for the chosen torch."""
     return changes._replace(
         selection=sorted_by_name((*changes.selection, *choice.wheels)),
-        uninstall=tuple(sorted({*changes.uninstall, *choice.leaving})),
         install=sorted_by_name((*changes.install, *choice.install)),
     )
 
@@ -130,13 +139,15 @@ def _companions(
     """
     missing: list[Companion] = []
     for name, version in expected.items():
-        installed = here.facts.package(name)
+        installed = here.package(name)
         stand_in = name == STAND_IN
         wished = here.options.provide if stand_in else here.options.autoload
         present = installed is not None and is_version_of(installed.version, version)
         if stand_in and installed is not None:
             present = present and installed.provided
-        used = here.facts.python.autoload is not None and (not stand_in or here.demanded(name))
+        used = here.facts.python.autoload is not None and (
+            not stand_in or here.environment.demanded(name)
+        )
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
     return tuple(missing)

@@ -27,7 +27,7 @@ from ..matrix.model import (
 from ..plan.reasons import Reason, Wanting, reason
 from ..versions import allows, at_least, newest_first, numbers, requirement
 from .consumers import holders
-from .demands import Demand
+from .environment import Demand
 from .gpu_code import gpu_without_code
 from .release_checks import glibc_suffices
 from .situation import Situation
@@ -45,7 +45,10 @@ class Components(NamedTuple):
     """The distributions for a build, or why there are none."""
 
     chosen: tuple[Component, ...]
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Reason, ...] = ()
+    """Whatever is installed."""
+    pinned: tuple[Reason, ...] = ()
+    """By what is installed: without it there were some."""
 
 
 Picked = dict[tuple[str, str | None, tuple[LibraryNeed, ...], bool], Component | Reason]
@@ -77,19 +80,37 @@ def choose_nvidia_wheels(
         picks = dict(pick_all(toolkit, build, machines))
         failures = {name: pick for name, pick in picks.items() if isinstance(pick, Reason)}
         chosen = [pick for _, pick in sorted(picks.items()) if isinstance(pick, Component)]
-        attempt = Components(tuple(chosen), tuple(failures.values()))
         if not failures:
-            return attempt
-        attempts.append(attempt)
+            return Components(tuple(chosen))
+        held = {name for name in failures if _serves_alone(name, toolkit, build, machines)}
+        attempts.append(
+            Components(
+                tuple(chosen),
+                reasons=tuple(why for name, why in failures.items() if name not in held),
+                pinned=tuple(why for name, why in failures.items() if name in held),
+            )
+        )
         pinned = any(_is_pinned(here.matrix.distributions[name], machines) for name in failures)
         if first_failure_only and pinned:  # it fails so with every toolkit release
             break
     unknown = reason("toolkit-unknown", cuda=build.cuda, version=build.version)
     return min(
         attempts,
-        key=lambda attempt: len(attempt.reasons),
+        key=lambda attempt: len(attempt.reasons) + len(attempt.pinned),
         default=Components(chosen=(), reasons=(unknown,)),
     )
+
+
+def _serves_alone(
+    name: str, toolkit: ToolkitRelease, build: Build, machines: SharingMachines
+) -> bool:
+    """Tell whether a release of `name` served `build` if nobody required anything of it."""
+    if name not in machines.demands:
+        return False
+    alone = machines._replace(demands={}, picked={})
+    distribution = machines.each[0].matrix.distributions[name]
+    version = toolkit.components.get(name)
+    return isinstance(pick_release(distribution, version, build, alone), Component)
 
 
 def toolkits_to_try(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
@@ -193,7 +214,7 @@ def _pick(
     allowed = _allowed(demands, releases)
     if not allowed:
         return _why_none_is_allowed(name, demands, releases)
-    installed = machines.each[0].facts.package(name)
+    installed = machines.each[0].package(name)
     fresh = installed is not None and (
         older or version is None or numbers(installed.version)[:2] >= numbers(version)[:2]
     )
@@ -223,7 +244,7 @@ def _why_none_is_allowed(
     if alone:
         by = tuple(demand.by for demand in alone)
         return reason("library-pinned", distribution=name, by=by)
-    who = tuple(Wanting(row.by, f"{name}{row.specifier}") for row in demands if row.specifier)
+    who = tuple(Wanting(row.by, row.of(name)) for row in demands if row.specifier)
     return reason("library-pins-differ", distribution=name, by=who)
 
 
@@ -323,4 +344,15 @@ def _compiles(release: Release, here: Situation) -> bool:
     ]
     return (
         here.driver_cuda is None or not toolkits or numbers(here.driver_cuda)[:2] >= min(toolkits)
+    )
+
+
+def rivals(name: str, here: Situation) -> tuple[str, ...]:
+    """Return the distributions that own the same files as `name`."""
+    return tuple(
+        other
+        for owners in here.matrix.shared.values()
+        if name in owners
+        for other in owners
+        if other != name
     )

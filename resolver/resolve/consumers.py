@@ -9,55 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
 
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
-
-from ..facts.markers import extras_named, is_in_force
 from ..facts.model import Facts, Package
 from ..matrix.model import Build, ConsumerRow, Distribution, Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.reasons import Consumer, Named, reason
-from ..versions import allows, at_least, major, requirement
+from ..versions import at_least, major
 from .torch_installed import InstalledTorch
 
+UNDECLARED = frozenset({"consumer-read", "consumer-named"})
+"""By why one is known to use CUDA: its files or its name say so, and its requirements do not."""
 _NAMED = re.compile(r"-cu(?:da)?(1[1-9])(?!\d\d)")
 """`cupy-cuda12x`, `cudf-cu13`, `nvidia-dali-cuda120`, `jax-cuda12-plugin`."""
-
-
-@lru_cache(maxsize=64)
-def extras_in_force(
-    packages: tuple[Package, ...], nvidia: frozenset[str], environment: tuple[tuple[str, str], ...]
-) -> dict[str, tuple[str, ...]]:
-    """Return, by distribution, the extras through which it requires `nvidia` wheels.
-
-    Nothing records with which extras a distribution was installed. One is in force where everything
-    that it requires is installed, in a version that it allows.
-    """
-    markers = dict(environment)
-    versions = {package.name: package.version for package in packages}
-    found: dict[str, tuple[str, ...]] = {}
-    for package in packages:
-        if not any(line.startswith("nvidia") for line in package.requires):
-            continue
-        extras: dict[str, list[tuple[str, SpecifierSet]]] = {}
-        for wanted in filter(None, map(requirement, package.requires)):
-            for extra in extras_named(str(wanted.marker)):
-                if is_in_force(wanted, markers, extra):
-                    row = canonicalize_name(wanted.name), wanted.specifier
-                    extras.setdefault(extra, []).append(row)
-        whole = tuple(
-            sorted(
-                extra
-                for extra, rows in extras.items()
-                if any(name in nvidia for name, _ in rows)
-                and all(name in versions and allows(spec, versions[name]) for name, spec in rows)
-            )
-        )
-        if whole:
-            found[package.name] = whole
-    return found
 
 
 def find_consumers(
@@ -110,9 +73,8 @@ def other_cuda(build: Build, consumer: Consumer) -> bool:
 
 def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[Named, ...]:
     """Return who may need an installed nvidia wheel and declares nothing: users of its CUDA."""
-    undeclared = {"consumer-read", "consumer-named"}
     return tuple(
-        row.by for row in consumers if row.why.code in undeclared and row.cuda == distribution.cuda
+        row.by for row in consumers if row.why.code in UNDECLARED and row.cuda == distribution.cuda
     )
 
 

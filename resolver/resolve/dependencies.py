@@ -1,21 +1,22 @@
 """The dependencies of onnxruntime-gpu that are not NVIDIA's: numpy, protobuf and the like.
 
-pip or uv chooses their versions. The plan itself replaces only an installed numpy that the release
+uv chooses their versions. The plan itself replaces only an installed numpy that the release
 does not allow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from ..facts.markers import is_in_force
-from ..matrix.model import Build, BuildWheel, Limit
+from ..matrix.model import Build, BuildWheel, Limit, Release
 from ..plan.reasons import Reason, reason
-from ..versions import allows, newest_first, requirement
+from ..versions import allows, newest_first, overlap, requirement, version
 from .components import Component
 from .release_checks import glibc_suffices
 from .situation import Situation
@@ -23,7 +24,7 @@ from .situation import Situation
 
 def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
     """Return the numpy to replace the installed one, why there is none, or None to keep it."""
-    installed = here.facts.package("numpy")
+    installed = here.package("numpy")
     needed = dependencies_of(build, here).get("numpy")
     if installed is None or needed is None or allows(needed, installed.version):
         return None
@@ -40,8 +41,13 @@ def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
         row for row in fitting if all(allows(demand.specifier, row.version) for demand in demands)
     ]
     if allowed:
-        newest = max(allowed, key=lambda row: newest_first(row.version))
-        return Component(release=newest, installed=False)
+        every = here.environment.demanded("numpy")  # where conflicts are allowed, the fewest
+
+        def order(row: Release) -> tuple[int, Version]:
+            met = sum(allows(demand.specifier, row.version) for demand in every)
+            return met, newest_first(row.version)
+
+        return Component(release=max(allowed, key=order), installed=False)
     if not fitting:
         return reason("numpy-no-wheel", needs=str(needed), python=here.abi)
     versions = [row.version for row in fitting]
@@ -92,12 +98,19 @@ def missing_requirements(build: Build, here: Situation) -> tuple[str, ...]:
     """Return the requirements of `build` that no installed package satisfies.
 
     They include what other packages and the user's file require of the same distribution. A numpy
-    that the plan replaces is left out.
+    that the plan replaces is left out; what has lost its files comes again as it was.
     """
     missing: list[str] = []
     for name, needed in dependencies_of(build, here).items():
-        installed = here.facts.package(name)
-        if installed is None or (name != "numpy" and not allows(needed, installed.version)):
-            wanted = [demand.specifier for demand in here.demanded(name)]
-            missing.append(f"{name}{reduce(SpecifierSet.__and__, wanted, needed)}")
+        installed = here.package(name)
+        if installed is not None and allows(needed, installed.version):
+            if not installed.intact and version(installed.version):
+                missing.append(f"{name}=={installed.version}")
+        elif installed is None or name != "numpy":
+            wanted = needed
+            every = here.environment.demanded(name) if here.options.conflicts else ()
+            for demand in every or here.demanded(name):  # some may exclude what is needed
+                if overlap(wanted, demand.specifier):
+                    wanted &= demand.specifier
+            missing.append(f"{name}{wanted}")
     return tuple(sorted(missing))

@@ -17,8 +17,10 @@ from ..plan.reasons import Finding, Named, Severity, Values, finding
 from ..plan.wheels import PYPI, Wheel, oldest_python, short_name
 from ..versions import allows, major, newest_first
 from . import msvc
+from .applications import application_findings
 from .candidate import Candidate
 from .changes import Changes, lying_in_wheels, not_in_system
+from .environment import required_name
 from .findings_machine import WITHOUT_A_DRIVER, machine_findings
 from .findings_others import (
     conflict_findings,
@@ -26,6 +28,7 @@ from .findings_others import (
     cudnn_findings,
     held_findings,
     kept_findings,
+    pin_findings,
     removal_findings,
 )
 from .findings_torch import torch_findings
@@ -73,8 +76,10 @@ def findings(
             *_windows(here, best, changes),
             *(() if best.plugin else _companions(here, best, changes)),
             *_project(here, best, changes),
-            *conflict_findings(here, changes),
+            *pin_findings(here, best, coming=bool(changes)),
+            *conflict_findings(here, best, changes),
             *held_findings(here, changes),
+            *application_findings(here),
             *tensorrt_findings(here, best.build, best.tensorrt),
         ]
         same = here.installed_release == best.version and not here.other_way
@@ -226,7 +231,7 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
     lacking = not_in_system(best, here)
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
-        installed = here.facts.package(name)
+        installed = here.package(name)
         if name not in installing:
             continue
         if installed is None:
@@ -252,16 +257,33 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)
-    if changes.requires:
-        by = here.distributions_of(best.build)[0].name
-        listed = ", ".join(changes.requires)
-        yield finding("requirement-missing", "error", by=by, requirements=listed)
-    numpy = here.facts.package("numpy")
+    yield from _requirements(here, best, changes)
+    numpy = here.package("numpy")
     if numpy is not None and numpy.name in installing:
         old = newest_first(numpy.version) < newest_first(installing[numpy.name].version)
         code = "numpy-too-old" if old else "numpy-too-new"
         yield finding(code, "error", installed=numpy.version, version=best.version)
     yield from removal_findings(here, changes)
+
+
+def _requirements(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+    """Say what onnxruntime requires that is not there, or of which files are gone."""
+    gutted = [row for line in changes.requires if (row := _gutted(line, here))]
+    for row in gutted:
+        yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
+    listed = ", ".join(line for line in changes.requires if not _gutted(line, here))
+    if listed:
+        by = here.distributions_of(best.build)[0].name
+        yield finding("requirement-missing", "error", by=by, requirements=listed)
+
+
+def _gutted(line: str, here: Situation) -> Named | None:
+    """Return what is to be installed again by this requirement: files of it are gone."""
+    name = required_name(line)[0]
+    installed = here.package(name)
+    if installed is None or installed.intact or line != f"{name}=={installed.version}":
+        return None
+    return Named(name, installed.version)
 
 
 def _windows(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
@@ -284,12 +306,16 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
-    if STAND_IN in names and here.demanded(STAND_IN) and STAND_IN not in changes.uninstall:
-        by = tuple(sorted((demand.by for demand in here.demanded(STAND_IN)), key=str))
+    if (
+        STAND_IN in names
+        and here.environment.demanded(STAND_IN)
+        and STAND_IN not in changes.uninstall
+    ):
+        by = tuple(sorted((demand.by for demand in here.environment.demanded(STAND_IN)), key=str))
         yield finding("onnxruntime-not-provided", "warning", by=by)
     if here.facts.python.autoload is False and here.options.autoload and not changes.system:
         yield finding("autoload-needs-line", "warning", line=LINE)
-    elif not (here.options.autoload or changes.system or here.facts.package(LIBRARIES)):
+    elif not (here.options.autoload or changes.system or here.package(LIBRARIES)):
         code = "preload-line" if best.build.preload_dlls else "preload-none"
         yield finding(code, "warning", version=best.version)
 
@@ -300,7 +326,7 @@ def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Fin
     The files of uv and Poetry are written by `--apply --write`; PDM can exclude a requirement.
     """
     tool, locked = here.facts.python.project, here.facts.python.locked
-    fixed = changes or tool in LOCKS or here.facts.package(LIBRARIES) is not None
+    fixed = changes or tool in LOCKS or here.package(LIBRARIES) is not None
     if tool is None or not fixed or (not changes and locked == best.version):
         return
     wheels = [row for row in changes.selection if row.index_url == PYPI]

@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
 from ..companions.contents import LIBRARIES
 from ..errors import cause
-from ..facts.model import GPU_BUILD, Package
-from ..facts.unmet import new_conflicts
+from ..facts.model import CPU_BUILD, GPU_BUILD, Package
 from ..matrix.torch import TORCH
+from ..messages.sections import size
 from ..plan.model import HELD, Rejected
-from ..plan.reasons import Consumer, Finding, Named, Wanting, finding
-from ..versions import at_least, major, newest_first
+from ..plan.reasons import Consumer, Finding, Named, Severity, Wanting, finding
+from ..versions import allows, at_least, major, newest_first, overlap, requirement
+from .candidate import Candidate
 from .changes import Changes
-from .demands import required_name
+from .consumers import other_cuda
+from .environment import consequences
 from .onnxruntime_installed import InstalledOnnxRuntime
-from .rules import rivals
+from .placeholder import nearest_pin
 from .situation import Situation
 
 _CUDNN = re.compile(r"(?:lib)?cudnn\w*?(?:64_|\.so\.)(\d+)")
@@ -88,21 +93,40 @@ def _cudnn_of(libraries: Iterable[str]) -> set[str]:
 
 
 def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
-    """Say why others go, and what goes with them."""
-    shared = {rival for wheel in changes.selection for rival in rivals(wheel.name, here)}
-    goes = [name for name in changes.uninstall if name.startswith("nvidia-") and name not in shared]
-    if goes:
-        yield finding("torch-leaves", "info", distributions=", ".join(goes))
+    """Say why others go, and what goes with them; and what nothing needs, and stays."""
+    going = {row.name for row in changes.orphaned}
+    for code, rows in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
+        if rows:
+            listed = ", ".join(f"{row.name} {row.version}" for row in rows)
+            names = " ".join(row.name for row in rows)
+            weight = _weight(rows, here)
+            more = cause("of-size", size=size(weight)) if weight else ""
+            yield finding(code, "info", distributions=listed, size=more, names=names)
     for name in changes.uninstall:
         if name == GPU_BUILD:
             yield finding("cuda-lost", "warning", distribution=name)
-        elif name not in here.matrix.owners and name not in {LIBRARIES, *goes}:
+        elif name not in here.matrix.owners and name not in {LIBRARIES, *going}:
             yield finding("shared-folder", "error", rival=name)
         elif name in here.matrix.own_providers:
             provider = here.matrix.own_providers[name]
             yield finding("provider-lost", "warning", distribution=name, provider=provider)
         elif name in here.matrix.training:
             yield finding("training-lost", "warning", distribution=name)
+
+
+def _weight(packages: Iterable[Package], here: Situation) -> int:
+    """Return the bytes of installed packages; of those whose files nobody counted their wheels'."""
+    total = 0
+    for package in packages:
+        distribution = here.matrix.distributions.get(package.name)
+        releases = distribution.releases if distribution else ()
+        sizes = (
+            row.size
+            for row in releases
+            if (row.version, row.platform) == (package.version, here.platform)
+        )
+        total += package.size or next(sizes, 0)
+    return total
 
 
 def held_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
@@ -123,24 +147,46 @@ def kept_findings(way: InstalledOnnxRuntime) -> Iterator[Finding]:
     )
 
 
-def conflict_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
+def conflict_findings(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Say which distributions that stay would miss what they require, as `apply` asks it.
 
-    What the engine chooses later, and what a new torch brings along, is not known here.
+    And who requires another release than the one that is taken, though the placeholder hides it
+    from an installer. What uv chooses later, and what a new torch brings along, is not
+    known here.
     """
-    coming = {wheel.name: wheel.version for wheel in changes.install}
-    coming |= {companion.name: companion.version for companion in changes.companions}
-    moved = {*changes.uninstall, *coming}
-    before = [_requiring(package, moved) for package in here.facts.packages]
-    after = [package for package in before if package.name not in moved]
-    after += [Package(name=name, version=version) for name, version in coming.items()]
-    unmet = new_conflicts(before, after, here.markers)
-    if unmet:
-        who = tuple(Wanting(Named(each.by, each.version), str(each.requirement)) for each in unmet)
-        yield finding("would-conflict", "warning", by=who)
+    rows = [Package(name=row.name, version=row.version) for row in changes.install]
+    rows += [Package(name=row.name, version=row.version) for row in changes.companions]
+    unmet = consequences(here.environment, changes.uninstall, rows).unmet
+    who = [Wanting(Named(each.by, each.version), each.text) for each in unmet]
+    if nearest_pin(best.version, here) is None:
+        who += _let_go(CPU_BUILD, SpecifierSet(f"=={best.version}"), here)
+    for wanted in filter(None, map(requirement, changes.requires)):
+        who += _let_go(canonicalize_name(wanted.name), wanted.specifier, here)
+    if here.options.conflicts:
+        apart = (row for row in here.consumers if other_cuda(best.build, row) and not row.idle)
+        who += [Wanting(row.by, f"CUDA {row.cuda}") for row in apart]
+    if who:
+        yield finding("would-conflict", "warning", by=tuple(dict.fromkeys(who)))
 
 
-def _requiring(package: Package, names: Collection[str]) -> Package:
-    """Return `package` with its requirements of `names` alone: the others stay as they are."""
-    lines = tuple(line for line in package.requires if required_name(line)[0] in names)
-    return package._replace(requires=lines)
+def _let_go(name: str, taken: SpecifierSet, here: Situation) -> Iterator[Wanting]:
+    """Yield who requires of the distribution `name` what `taken` excludes, and has it now."""
+    installed = here.environment.version(name)
+    for demand in here.environment.demanded(name):
+        met = installed is not None and allows(demand.specifier, installed)
+        counts = demand.distribution not in here.matrix.owners
+        if met and counts and not overlap(taken, demand.specifier):
+            yield Wanting(demand.by, demand.of(name))
+
+
+def pin_findings(here: Situation, best: Candidate, *, coming: bool) -> Iterator[Finding]:
+    """Say which release is taken for the one that packages pin, and that has no GPU build."""
+    pinned = nearest_pin(best.version, here)
+    if pinned is not None:
+        by = tuple(
+            demand.by
+            for demand in here.demanded(CPU_BUILD)
+            if not allows(demand.specifier, best.version)
+        )
+        severity: Severity = "warning" if coming else "info"
+        yield finding("pin-nearest", severity, by=by, pinned=pinned, version=best.version)

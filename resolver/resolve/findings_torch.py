@@ -82,7 +82,7 @@ def _held(here: Situation, search: TorchSearch | None) -> Iterator[Finding]:
     else:
         build = nearest_runnable(here)
         demands = refusing_release(build.version, here) if build else ()
-        held = {Wanting(demand.by, f"{TORCH}{demand.specifier}") for demand in demands}
+        held = {Wanting(demand.by, demand.of(TORCH)) for demand in demands}
     if held:
         yield finding("torch-held", "warning", by=tuple(sorted(held, key=str)))
 
@@ -91,7 +91,7 @@ def _two_majors(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[F
     """Look for onnxruntime-gpu or NVIDIA wheels of another CUDA major than torch's."""
     other: dict[str, list[str]] = {}
     build = _installed_build(here)
-    if build is not None and here.facts.package(GPU_BUILD) is not None:
+    if build is not None and here.package(GPU_BUILD) is not None:
         other.setdefault(major(build.cuda), []).append(f"{GPU_BUILD} {build.version}")
     for package in here.facts.packages:
         distribution = here.matrix.distributions.get(package.name)
@@ -113,7 +113,7 @@ def _two_majors(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[F
 def _installed_build(here: Situation) -> Build | None:
     """Return the build in the folder `onnxruntime`; for an unknown release the one before it."""
     folder = here.facts.onnxruntime
-    package = here.facts.package(GPU_BUILD)
+    package = here.package(GPU_BUILD)
     release = (folder.version if folder else None) or (package.version if package else None)
     if release is None:
         return None
@@ -130,8 +130,8 @@ def _first(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[Findin
     build = _installed_build(here)
     if (
         build is None
-        or here.facts.package(GPU_BUILD) is None
-        or here.facts.package(LIBRARIES) is not None
+        or here.package(GPU_BUILD) is None
+        or here.package(LIBRARIES) is not None
         or major(build.cuda) != major(cuda)
         or (torch.cudnn is not None and major(torch.cudnn) != build.cudnn)
     ):
@@ -153,14 +153,14 @@ def _loads(torch: InstalledTorch, distribution: str, here: Situation) -> bool:
     if torch.build is not None and torch.build.libraries == "inside":
         return True
     by = {demand.distribution for demand in here.demanded(distribution)}
-    return TORCH in by and here.facts.package(distribution) is not None
+    return TORCH in by and here.package(distribution) is not None
 
 
 def _moved_cudnn(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:
     if torch.cuda is None:
         return
     name = f"nvidia-cudnn-cu{major(torch.cuda)}"
-    installed = here.facts.package(name)
+    installed = here.package(name)
     pins = [
         spec.version
         for demand in here.demanded(name)

@@ -7,8 +7,8 @@ and the same or a newer minor; `a` targets on exactly theirs, `f` targets within
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable
+from typing import Literal
 
 from ..errors import cause
 from ..matrix.model import Build, Code, Distribution
@@ -16,9 +16,6 @@ from ..matrix.torch import TorchBuild
 from ..plan.reasons import Reason, reason
 from ..versions import numbers
 from .situation import Situation
-
-if TYPE_CHECKING:  # a candidate is made of wheels whose code is judged here
-    from .candidate import Candidate
 
 Run = Literal["sass", "ptx", "no"]
 MACHINE_CODE_ONLY = ("nvidia-cublas", "nvidia-cudnn")
@@ -85,20 +82,3 @@ def no_gpu_code(capability: str, build: Build | TorchBuild) -> Reason:
     """Return the reason that `build` has no code for a GPU of this compute capability."""
     code = cause("gpu-code", sass=build.sass, ptx=build.ptx) if build.ptx else build.sass
     return reason("no-gpu-code", gpu=capability, carried=code)
-
-
-def check_gpu_code(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Ask for code in the provider that every GPU can run."""
-    build = subject.build
-    for capability in capabilities(here) if build.platform == here.platform else ():
-        how = runs_on(build.sass, build.ptx, capability)
-        if how == "no":
-            yield no_gpu_code(capability, build)
-        elif (
-            how == "ptx"
-            and here.driver_cuda is not None
-            and numbers(here.driver_cuda)[:2] < numbers(build.cuda)[:2]
-        ):
-            yield reason(
-                "ptx-needs-driver", gpu=capability, cuda=build.cuda, driver_cuda=here.driver_cuda
-            )

@@ -27,7 +27,7 @@ def runtime_for(build: Build, here: Situation) -> Component | None:
     if build.toolset is None:
         return None
     rows = [row for row in here.matrix.msvc if _suffices(row.version, build.toolset)]
-    installed = here.facts.package(MSVC_RUNTIME)
+    installed = here.package(MSVC_RUNTIME)
     for row in rows:
         if installed and installed.intact and row.version == installed.version:
             return Component(release=row, installed=True)

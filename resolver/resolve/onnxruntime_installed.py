@@ -8,10 +8,10 @@ onnxruntime-training), a plugin in a distribution of its own beside the plain on
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Package, Provider
-from ..matrix.model import Matrix
+from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, OnnxRuntime, Package, Provider
+from ..matrix.model import Matrix, OtherBuild
 from ..matrix.model import Plugin as PluginRow
-from ..versions import at_least
+from ..versions import at_least, newest_first
 from .options import RTX, PlanOptions
 
 
@@ -26,6 +26,10 @@ class InstalledOnnxRuntime(NamedTuple):
     """The distribution with that library; None: it is in the folder."""
     row: PluginRow | None = None
     """What the matrix knows of the plugin."""
+    cuda: str | None = None
+    """The CUDA that the build is for, as it says itself, or its wheel; None: not known."""
+    like: str | None = None
+    """The version whose wheel the matrix knows, where nothing was read of this one."""
 
     @property
     def packages(self) -> tuple[Package, ...]:
@@ -60,18 +64,36 @@ def find_onnxruntime(
         return None
     folder, gpu_build = facts.onnxruntime, facts.package(GPU_BUILD)
     if gpu_build is not None:
-        return InstalledOnnxRuntime(gpu_build, folder and folder.provider)
+        return InstalledOnnxRuntime(
+            gpu_build, folder and folder.provider, cuda=folder and folder.cuda
+        )
     asked = options.chooses or options.providers or options.torch != "keep"
     owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
-    if asked or folder is None or not folder.intact or len(owners) != 1 or owners[0].outside:
+    if asked or len(owners) != 1 or owners[0].outside:
         return None
     [package] = owners
-    if folder.distribution not in {None, package.name}:
+    known = _known_build(package, facts, matrix) if package.intact else None
+    if folder is None and known:  # a list of names: what is not in the folder is not intact
+        folder = OnnxRuntime(package.name)
+    if folder is None or not folder.intact or folder.distribution not in {None, package.name}:
         return None
+    if known and folder.provider is None:
+        read = Provider(links=known.links, sass=known.sass, ptx=known.ptx)
+        cuda = folder.cuda or known.cuda
+        return InstalledOnnxRuntime(package, read, cuda=cuda, like=known.version)
     if (folder.provider and folder.provider.links) or (package.name != CPU_BUILD and folder.cuda):
-        return InstalledOnnxRuntime(package, folder.provider)
+        return InstalledOnnxRuntime(package, folder.provider, cuda=folder.cuda)
     plugins = _plugins(facts, matrix) if package.name == CPU_BUILD else ()
     return next((InstalledOnnxRuntime(package, *plugin) for plugin in plugins), None)
+
+
+def _known_build(package: Package, facts: Facts, matrix: Matrix) -> OtherBuild | None:
+    """Return the row of a build with a name of its own: the newest that is not newer, or oldest."""
+    place = package.name, facts.platform.key
+    rows = [row for row in matrix.other_builds if (row.name, row.platform) == place]
+    rows.sort(key=lambda row: newest_first(row.version))
+    older = [row for row in rows if at_least(package.version, row.version)]
+    return next(iter(older[-1:] or rows[:1]), None)
 
 
 def _plugins(

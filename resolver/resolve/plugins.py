@@ -7,7 +7,6 @@ judge it. An installed onnxruntime stays where the plugin works with it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from packaging.specifiers import SpecifierSet
 
@@ -23,15 +22,11 @@ from ..matrix.model import (
     PluginWheel,
     Release,
 )
-from ..plan.reasons import Finding, Named, Reason, finding, reason
+from ..plan.reasons import Finding, Named, finding
 from ..versions import allows, major, newest_first, numbers
 from .components import Component
-from .gpu_code import capabilities
 from .options import RTX, PlanOptions
 from .situation import Situation
-
-if TYPE_CHECKING:  # a candidate is made of the plugin that is chosen here
-    from .candidate import Candidate
 
 PROVIDERS = {RTX: "NvTensorRTRTXExecutionProvider"}
 """By what `--provider` names: the provider of a plugin."""
@@ -75,28 +70,13 @@ def plugin_for(build: Build, here: Situation) -> Component | None:
     return Component(release=release, installed=_installed(row.name, here.facts) is not None)
 
 
-def check_plugin(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Ask for GPUs that the provider of a plugin takes: it gives no device for another one.
-
-    Seen with 0.5.0 of TensorRT-RTX on an H100, 9.0, for which its library has code.
-    """
-    row = subject.build.plugin
-    if row is None or not row.capabilities or row.platform != here.platform:
-        return
-    taken = row.capabilities
-    for gpu in capabilities(here):
-        if not any(gpu in specifier for specifier in taken):
-            named = ", ".join(str(specifier).removeprefix("==") for specifier in taken)
-            yield reason("provider-refuses-gpu", provider=row.provider, gpu=gpu, taken=named)
-
-
 def displaced_by_plugin(plugin: Component | None, here: Situation) -> set[str]:
     """Return the installed plugins that have their files where those of `plugin` come."""
     if plugin is None or plugin.installed:
         return set()
     wanted = PROVIDERS[here.options.provider]
     names = {row.name for row in here.matrix.plugin_wheels if row.provider == wanted}
-    return {name for name in names - {plugin.release.name} if here.facts.package(name)}
+    return {name for name in names - {plugin.release.name} if here.package(name)}
 
 
 def plugin_findings(here: Situation, plugin: Component) -> Iterator[Finding]:

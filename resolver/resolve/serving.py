@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ..facts.gpu_names import neighbours
 from ..facts.model import GPU_BUILD, Facts, OnnxRuntime, Package, is_onnxruntime
 from ..matrix.model import Build, Matrix, Release, row_of
 from ..matrix.torch import TORCH
@@ -15,11 +16,12 @@ from ..plan.model import Plan, RunsOn
 from ..plan.reasons import Consumer, Reason, finding, reason
 from ..versions import major, numbers
 from .candidate import without_wheels
+from .choice import is_installed
 from .dependencies import wheel_for
 from .gpu_code import MACHINE_CODE_ONLY, capabilities, code_of_file, runs_on
 from .options import PlanOptions
 from .release_checks import too_old_driver
-from .resolver import is_installed, resolve
+from .resolver import resolve
 from .rules import BUILD_RULES
 from .situation import Situation, situation
 from .unknown_releases import with_installed_releases
@@ -73,6 +75,8 @@ def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) 
 
     None where there is no set, or its onnxruntime is no build of which that is known.
     """
+    if not plan.selection:
+        return None
     names = {wheel.name for wheel in plan.selection}
     kept = (row for row in facts.packages if row.name not in names | {*plan.uninstall})
     there = {(row.name, row.version): row for row in facts.packages}
@@ -86,15 +90,9 @@ def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) 
     if plan.install:  # it brings its own libraries
         after = after._replace(libraries=())
     serves = serving(after, matrix, known)
-    if not plan.selection or serves.release is None or serves.driver is None:
+    if serves.release is None or serves.driver is None:
         return None
-    neighbours: list[list[str]] = [[]]
-    for gpu in known:
-        if gpu in serves.gpus:
-            neighbours[-1].append(gpu)
-        elif neighbours[-1]:
-            neighbours.append([])
-    return RunsOn(serves.driver, tuple(tuple(row) for row in neighbours if row))
+    return RunsOn(serves.driver, neighbours(serves.gpus, known))
 
 
 def against(facts: Facts, matrix: Matrix) -> tuple[Reason, ...]:

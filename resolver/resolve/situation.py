@@ -1,26 +1,25 @@
 """A situation: facts and options in the terms of the matrix, as the rules need them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, cast
 
-from packaging.utils import canonicalize_name
-
-from ..facts.markers import is_in_force, marker_environment
+from ..facts.markers import marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Gpu, Package
 from ..facts.own_projects import without_tool_bounds
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..plan.reasons import Consumer, Named
-from ..versions import major, numbers, requirement
-from .consumers import extras_in_force, find_consumers, torch_consumer
-from .demands import Demand, demands_of
+from ..versions import major, numbers
+from .consumers import find_consumers, torch_consumer
+from .environment import Demand, Demands, Environment
 from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime
 from .options import PlanOptions
 from .torch_installed import InstalledTorch, installed_torch_of, with_known_requirements
 
-_OF_TORCH = frozenset({TORCH, *DOMAIN_LIBRARIES, "cuda-toolkit"})
+OF_TORCH = frozenset({TORCH, *DOMAIN_LIBRARIES, "cuda-toolkit"})
 
 
 class Situation(NamedTuple):
@@ -38,14 +37,20 @@ class Situation(NamedTuple):
     driver_cuda: str | None
     """The newest CUDA that the driver supports, as it reports or by its branch; None: not known."""
     markers: Mapping[str, str]
+    environment: Environment
+    """All that is installed, and what it requires."""
     demands: Mapping[str, tuple[Demand, ...]]
-    """By canonical name: what packages that stay installed require of it."""
+    """By canonical name: what counts of the requirements of it."""
     torch: InstalledTorch | None
     """The torch that is installed, or tried as if it were."""
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA, torch first."""
     onnxruntime: InstalledOnnxRuntime | None = None
     """The installed one that is to have the GPU, by whatever way."""
+
+    def package(self, name: str) -> Package | None:
+        """Return the installed distribution of this canonical name, or None."""
+        return cast("Package | None", self.environment.installed.get(name))
 
     def demanded(self, name: str) -> tuple[Demand, ...]:
         """Return what is required of the distribution `name`."""
@@ -94,15 +99,37 @@ class Situation(NamedTuple):
 
 def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
     """Bring `facts` and `options` into the terms of `matrix`."""
-    packages = map(without_tool_bounds, facts.packages)
-    facts = facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name)))
-    platform = facts.platform.key
-    facts, torch = _with_torch(facts, matrix, platform)
+    return _situation(facts, options, matrix, None)
+
+
+def changed(
+    here: Situation, *, facts: Facts | None = None, options: PlanOptions | None = None
+) -> Situation:
+    """Return `here` with other facts or options; what these do not touch is taken over."""
+    return _situation(facts or here.facts, options or here.options, here.matrix, here)
+
+
+def _situation(
+    facts: Facts, options: PlanOptions, matrix: Matrix, like: Situation | None
+) -> Situation:
+    platform, torch = facts.platform.key, like.torch if like else None
+    same = like is not None and facts.packages is like.facts.packages and platform == like.platform
+    if not same:
+        rows = map(without_tool_bounds, facts.packages)
+        packages = tuple(sorted(rows, key=lambda row: row.name))
+        facts, torch = _with_torch(facts._replace(packages=packages), matrix, platform)
     markers = marker_environment(facts)
-    demands = _demands(facts, options, matrix, markers)
+    environment = _environment(facts, markers, options, like)
     gpus = facts.gpus
     if gpus is not None:
         gpus = tuple(gpu for gpu in gpus if gpu.compute_capability not in options.ignored_gpus)
+    if like and same and environment is like.environment:
+        consumers = like.consumers
+    elif like and markers == like.markers and _is_torch_alone(environment, like.environment):
+        others = tuple(row for row in like.consumers if row.name != TORCH)
+        consumers = (*_torch_as_consumer(torch, matrix, platform, environment), *others)
+    else:
+        consumers = _consumers(facts, matrix, platform, environment, torch)
     return Situation(
         facts=facts,
         options=options,
@@ -112,11 +139,40 @@ def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
         gpus=gpus,
         driver_cuda=_driver_cuda(facts, matrix),
         markers=markers,
-        demands=_only_of_torch(demands, matrix) if options.conflicts else demands,
+        environment=environment,
+        demands=Demands(environment, partial(_counts, matrix, options.conflicts)),
         torch=torch,
-        consumers=_consumers(facts, matrix, platform, demands, torch),
+        consumers=consumers,
         onnxruntime=find_onnxruntime(facts, matrix, options),
     )
+
+
+def _environment(
+    facts: Facts, markers: Mapping[str, str], options: PlanOptions, like: Situation | None
+) -> Environment:
+    if like is None:
+        return Environment(facts.packages, markers, options.requirements)
+    found = like.environment
+    if markers != like.markers or options.requirements != like.options.requirements:
+        found = found.on(markers, options.requirements)
+    if facts.packages is not like.facts.packages:
+        names = {row.name for row in facts.packages}
+        new = [row for row in facts.packages if found.installed.get(row.name) is not row]
+        found = found.changed(found.installed.keys() - names, new)
+    return found
+
+
+def _counts(matrix: Matrix, conflicts: bool, demand: Demand) -> bool:  # noqa: FBT001 - for partial
+    """Tell whether a requirement counts against what a plan takes.
+
+    Those of the builds of onnxruntime and of the nvidia wheels do not: a plan replaces them, and
+    the matrix knows what they require. Where `conflicts` are allowed only torch has a say, and the
+    user.
+    """
+    by = demand.distribution
+    if conflicts:
+        return by is None or by in OF_TORCH
+    return by not in matrix.owners and by not in matrix.distributions
 
 
 def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, InstalledTorch | None]:
@@ -134,17 +190,33 @@ def _consumers(
     facts: Facts,
     matrix: Matrix,
     platform: str,
-    demands: Mapping[str, tuple[Demand, ...]],
+    environment: Environment,
     torch: InstalledTorch | None,
 ) -> tuple[Consumer, ...]:
     required: defaultdict[str, set[str]] = defaultdict(set)
     for name in matrix.distributions:
-        for demand in demands.get(name, ()):
+        for demand in environment.demanded(name):
             required[demand.distribution or ""].add(name)
     others = find_consumers(facts, matrix, platform, required)
-    if torch is None or torch.cuda is None:
-        return others
-    return (torch_consumer(torch, matrix, platform, required[TORCH]), *others)
+    return (*_torch_as_consumer(torch, matrix, platform, environment), *others)
+
+
+def _torch_as_consumer(
+    torch: InstalledTorch | None, matrix: Matrix, platform: str, environment: Environment
+) -> Iterator[Consumer]:
+    if torch is not None and torch.cuda is not None:
+        required = [
+            name
+            for name in matrix.distributions
+            if any(demand.distribution == TORCH for demand in environment.demanded(name))
+        ]
+        yield torch_consumer(torch, matrix, platform, required)
+
+
+def _is_torch_alone(environment: Environment, before: Environment) -> bool:
+    """Tell whether two environments differ in torch, and what is of it, alone."""
+    names = {*environment.installed, *before.installed} - OF_TORCH
+    return all(environment.installed.get(name) is before.installed.get(name) for name in names)
 
 
 def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
@@ -172,46 +244,6 @@ def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
         if branch <= release[0] and floor[: len(release)] <= release:
             return cuda
     return None
-
-
-def _demands(
-    facts: Facts, options: PlanOptions, matrix: Matrix, markers: Mapping[str, str]
-) -> Mapping[str, tuple[Demand, ...]]:
-    """Return what packages that stay installed require of each distribution.
-
-    The builds of onnxruntime and the nvidia wheels do not count: a plan replaces them, and the
-    matrix knows what they require.
-    """
-    staying = tuple(
-        package
-        for package in facts.packages
-        if package.name not in matrix.owners and package.name not in matrix.distributions
-    )
-    environment = tuple(markers.items())
-    extras = extras_in_force(facts.packages, frozenset(matrix.distributions), environment)
-    installed = demands_of(staying, environment, tuple(extras.items()))
-    if not options.requirements:
-        return installed
-    demands = dict(installed)
-    for line in options.requirements:
-        parsed = requirement(line.text)
-        if parsed and is_in_force(parsed, markers, ""):
-            name = canonicalize_name(parsed.name)
-            demand = Demand(by=line, specifier=parsed.specifier)
-            demands[name] = (*demands.get(name, ()), demand)
-    return demands
-
-
-def _only_of_torch(
-    demands: Mapping[str, tuple[Demand, ...]], matrix: Matrix
-) -> dict[str, tuple[Demand, ...]]:
-    """Return `demands` without what others than torch require of nvidia wheels."""
-    return {
-        name: tuple(row for row in rows if row.distribution in _OF_TORCH)
-        if name in matrix.distributions
-        else rows
-        for name, rows in demands.items()
-    }
 
 
 def cuda_major_runs(driver_cuda: str, cuda: str) -> bool:

@@ -101,7 +101,7 @@ class _Search:
 
     def _size(self, release: Release) -> int:
         """Return the bytes of `release` to download: none where it is installed."""
-        there = self._machines.each[0].facts.package(release.name)
+        there = self._machines.each[0].package(release.name)
         installed = there is not None and there.intact and there.version == release.version
         return 0 if installed else release.size
 

@@ -7,7 +7,6 @@ wheels of TensorRT. Nobody read them: which releases there are, and for whom, is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..matrix.model import Build, Release
 from ..matrix.tensorrt import (
@@ -18,15 +17,10 @@ from ..matrix.tensorrt import (
     requirement,
 )
 from ..plan.model import TENSORRT_COSTS_CUDA
-from ..plan.reasons import Fact, Finding, Named, Reason, finding, reason
-from ..versions import major, numbers
+from ..plan.reasons import Fact, Finding, Named, finding
+from ..versions import major
 from .components import Component
-from .gpu_code import capabilities
-from .release_checks import too_old_glibc
 from .situation import Situation
-
-if TYPE_CHECKING:  # a candidate is made of the wheels that are chosen here
-    from .candidate import Candidate
 
 
 def tensorrt_for(build: Build, here: Situation) -> Component | None:
@@ -35,13 +29,13 @@ def tensorrt_for(build: Build, here: Situation) -> Component | None:
     None where the system has the library that the build links, or where no wheel is known.
     """
     wanted = library_major(build.tensorrt or "")
-    if here.options.provider != "tensorrt" or wanted is None or _of_system(wanted, here):
+    if here.options.provider != "tensorrt" or wanted is None or is_of_system(wanted, here):
         return None
     for row in here.matrix.tensorrt:
         fits = (row.cuda, major(row.version)) == (major(build.cuda), wanted)
         if not fits or here.platform not in row.platforms:
             continue
-        package = here.facts.package(row.name)
+        package = here.package(row.name)
         kept = package is not None and package.intact and major(package.version) == wanted
         return Component(
             release=Release(
@@ -58,30 +52,6 @@ def tensorrt_for(build: Build, here: Situation) -> Component | None:
             installed=kept,
         )
     return None
-
-
-def check_tensorrt(subject: Candidate, here: Situation) -> Iterator[Reason]:
-    """Ask for a TensorRT that the build links, and GPUs that it supports, if the user wants it."""
-    build = subject.build
-    wanted = library_major(build.tensorrt or "")
-    if here.options.provider != "tensorrt" or build.platform != here.platform:
-        return
-    component = tensorrt_for(build, here)
-    if wanted is None:
-        yield reason("tensorrt-no-provider")
-    elif component is None and not _of_system(wanted, here):
-        yield reason("tensorrt-no-wheel", library=str(build.tensorrt), cuda=major(build.cuda))
-    if component is None:
-        return
-    release = component.release
-    old = None if component.installed else too_old_glibc(release.glibc, here)
-    if old:
-        yield old
-    floor = next(row.capability for row in here.matrix.tensorrt if row.name == release.name)
-    for gpu in capabilities(here):
-        if numbers(gpu) < numbers(floor):
-            wheel = f"{release.name} {release.version}"
-            yield reason("tensorrt-gpu-too-old", gpu=gpu, floor=floor, wheel=wheel)
 
 
 def displaced_by(component: Component | None, here: Situation) -> set[str]:
@@ -134,6 +104,6 @@ def tensorrt_findings(
     )
 
 
-def _of_system(wanted: str, here: Situation) -> bool:
+def is_of_system(wanted: str, here: Situation) -> bool:
     """Tell whether the loader finds TensorRT of the major `wanted` outside the wheels."""
     return any(library_major(library.name) == wanted for library in here.facts.libraries)

@@ -23,14 +23,13 @@ from ..plan.model import Rejected
 from ..plan.reasons import Reason, reason
 from ..plan.wheels import Wheel
 from ..versions import allows, major, newest_first, requirement, version
-from .demands import Demand
+from .environment import Demand
 from .options import CUDA_LABEL, PlanOptions
-from .situation import Situation, situation
+from .situation import Situation, changed
 from .torch_rules import against_machine, preference
 from .torch_wheels import (
     kept_wheel,
     matching_domain_library,
-    orphaned_distributions,
     wheel_of_torch,
 )
 
@@ -47,8 +46,6 @@ class TorchChoice(NamedTuple):
     wheels: tuple[Wheel, ...]
     """torch, torchaudio and torchvision, kept ones included."""
     install: tuple[Wheel, ...]
-    leaving: tuple[str, ...]
-    """Canonical names of what only the torch before it needed."""
 
     @property
     def torch(self) -> Wheel:
@@ -93,7 +90,7 @@ def without_torch(here: Situation) -> Situation:
     """Return `here` without torch, torchvision and torchaudio: nothing works only with them."""
     staying = [row for row in here.facts.packages if row.name not in {TORCH, *DOMAIN_LIBRARIES}]
     options = here.options._replace(torch="keep")
-    return situation(here.facts._replace(packages=tuple(staying)), options, here.matrix)
+    return changed(here, facts=here.facts._replace(packages=tuple(staying)), options=options)
 
 
 def search_torch(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearch:
@@ -102,16 +99,18 @@ def search_torch(here: Situation, builds: Sequence[Build], works: Works) -> Torc
     for release in _releases(here):
         able: list[tuple[TorchBuild, Situation, dict[str, Wheel]]] = []
         for build in sorted(release, key=lambda build: preference(build, here)):
-            tried = _tried(build, here)
+            refusal = against_machine(build, here)
+            tried = refusal or _tried(build, here)
             if isinstance(tried, Reason):
-                rejected.append(_rejection(build, tried))
+                rejected.append(_rejection(build, tried, machine=refusal is not None))
             else:
                 able.append((build, *tried))
         for wanted in builds:
             for _, there, wheels in able:
                 if works(wanted, there):
                     return TorchSearch(_choice(wanted, here, there, wheels), tuple(rejected))
-        rejected += [_rejection(build, reason("torch-without-partner")) for build, _, _ in able]
+        alone = reason("torch-without-partner")
+        rejected += [_rejection(build, alone, machine=False) for build, _, _ in able]
     return TorchSearch(choice=None, rejected=tuple(rejected))
 
 
@@ -140,8 +139,9 @@ def refusing_release(release: str, here: Situation) -> list[Demand]:
     ]
 
 
-def _rejection(build: TorchBuild, why: Reason) -> Rejected:
-    return Rejected(package=TORCH, version=build.name, reasons=(why,))
+def _rejection(build: TorchBuild, why: Reason, *, machine: bool) -> Rejected:
+    name = build.name
+    return Rejected(TORCH, name, machine=(why,)) if machine else Rejected(TORCH, name, (), (why,))
 
 
 def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
@@ -191,27 +191,24 @@ def _nearest_first(releases: Sequence[str], to: Version) -> list[str]:
 
 def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Wheel]] | Reason:
     """Return `here` as if `build` were installed and the wheels for that, or why it cannot be."""
-    refusal = against_machine(build, here)
-    if refusal is not None:
-        return refusal
     if here.torch is not None and build == here.torch.build:
-        kept = [here.facts.package(name) for name in (TORCH, *DOMAIN_LIBRARIES)]
+        kept = [here.package(name) for name in (TORCH, *DOMAIN_LIBRARIES)]
         wheels = {row.name: kept_wheel(row, build, here) for row in kept if row is not None}
         return here, wheels
     wheels = {TORCH: wheel_of_torch(TORCH, build, build.version, build.wheels, here)}
     for name in DOMAIN_LIBRARIES:
-        if here.facts.package(name) is None:
+        if here.package(name) is None:
             continue
         companion = matching_domain_library(name, build, here)
         if companion is None:
             return reason("torch-without-companion", name=name)
         wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, here)
     for demand in refusing_release(wheels[TORCH].version, here):
-        return reason("demand-conflict", by=demand.by, requires=f"{TORCH}{demand.specifier}")
+        return reason("demand-conflict", by=demand.by, requires=demand.of(TORCH))
     replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
     staying = [row for row in here.facts.packages if row.name not in wheels]
     facts = here.facts._replace(packages=(*staying, *replaced))
-    return situation(facts, here.options, here.matrix), wheels
+    return changed(here, facts=facts), wheels
 
 
 def why_torch(here: Situation, choice: TorchChoice | None) -> Iterator[Reason]:
@@ -233,5 +230,4 @@ def _choice(
     intact = {(row.name, row.version) for row in here.facts.packages if row.intact}
     chosen = tuple(wheel for _, wheel in sorted(wheels.items()))
     install = tuple(wheel for wheel in chosen if (wheel.name, wheel.version) not in intact)
-    leaving = tuple(sorted(orphaned_distributions(here, there)))
-    return TorchChoice(there=there, build=build, wheels=chosen, install=install, leaving=leaving)
+    return TorchChoice(there=there, build=build, wheels=chosen, install=install)

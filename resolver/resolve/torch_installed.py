@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..facts.model import Package
 from ..matrix.torch import TORCH, TorchBuild, TorchTable
+from ..plan.reasons import Named
 from ..versions import requirement, version
 
 _CUDA_LOCAL = re.compile(r"cu(\d{2})(\d)(?:\.with\.pypi\.cudnn)?")
@@ -31,9 +32,14 @@ class InstalledTorch(NamedTuple):
     """It is built for the CPU, or for GPUs of others."""
 
     @property
-    def name(self) -> str:
+    def by(self) -> Named:
         """Return the distribution and its version."""
-        return f"{TORCH} {self.version}"
+        return Named(TORCH, self.version)
+
+    @property
+    def name(self) -> str:
+        """Return the same as text."""
+        return str(self.by)
 
     @property
     def cudnn(self) -> str | None:

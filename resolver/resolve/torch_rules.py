@@ -22,9 +22,9 @@ def against_torch(build: Build, here: Situation) -> Iterator[Reason]:
     if torch is None or torch.cuda is None:
         return
     if major(torch.cuda) != major(build.cuda):
-        yield reason("torch-other-cuda", torch=torch.name, cuda=torch.cuda, needs=major(build.cuda))
+        yield reason("torch-other-cuda", torch=torch.by, cuda=torch.cuda, needs=major(build.cuda))
     elif torch.cudnn is not None and major(torch.cudnn) != build.cudnn:
-        yield reason("torch-other-cudnn", torch=torch.name, cudnn=torch.cudnn, needs=build.cudnn)
+        yield reason("torch-other-cudnn", torch=torch.by, cudnn=torch.cudnn, needs=build.cudnn)
     elif torch.build is not None and torch.build.libraries == "inside":
         yield from _too_old_inside(build, torch.build, here)
 
@@ -41,6 +41,7 @@ def _too_old_inside(build: Build, torch: TorchBuild, here: Situation) -> Iterato
             yield reason(
                 "torch-library-old",
                 torch=torch.name,
+                by=here.torch.by if here.torch else (),
                 library=need.library,
                 found=present,
                 needs=floor,

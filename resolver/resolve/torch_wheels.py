@@ -1,13 +1,13 @@
-"""The wheels of a torch: its own, torchvision and torchaudio, and those that only it required."""
+"""The wheels of a torch: its own, torchvision and torchaudio."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..facts.model import Package
 from ..matrix.torch import TORCH, DomainLibrary, PypiWheel, TorchBuild
 from ..plan.wheels import Wheel, on_pypi
-from ..versions import allows, major, newest_first
+from ..versions import allows, newest_first
 from .situation import Situation
 
 
@@ -82,21 +82,3 @@ def kept_torch(here: Situation) -> tuple[Wheel, ...]:
         return ()
     rows = (row for row in here.facts.packages if row.name == TORCH)
     return tuple(kept_wheel(row, torch.build, here) for row in rows)
-
-
-def orphaned_distributions(here: Situation, there: Situation) -> Iterator[str]:
-    """Yield NVIDIA's wheels that torch alone required, where its CUDA major changes.
-
-    They are unused, or own files that wheels for the other major need.
-    """
-    before, after = here.torch, there.torch
-    if not (before and after and before.cuda and after.cuda):
-        return
-    if major(before.cuda) == major(after.cuda):
-        return
-    packages = [here.facts.package(name) for name in (TORCH, "cuda-toolkit")]
-    by_torch = {row.name for row in packages if row}
-    for name, demands in here.demands.items():
-        installed = name.startswith("nvidia-") and here.facts.package(name) is not None
-        if installed and {demand.distribution for demand in demands} <= by_torch:
-            yield name

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ..binaries.library_names import DRIVER
-from ..facts.model import GPU_BUILD, Facts, OnnxRuntime, Package, Provider
+from ..facts.model import GPU_BUILD, Facts, Package, Provider
 from ..facts.wheel_tags import abi
 from ..matrix.model import (
     INSTALLED,
@@ -181,16 +181,15 @@ def _with_build(
 ) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
     """Add the installed build, where it is whole and alone in its folder."""
     package, provider, row = installed.package, installed.provider, installed.row
-    folder = facts.onnxruntime
-    assert folder is not None  # noqa: S101 - `find_onnxruntime` and `is_unknown_build` have seen it
     packed = installed.plugin and _wheel_of(installed.plugin, facts, matrix)
-    cuda = packed.cuda if packed else row.cuda if row else _cuda_of(provider, folder)
+    cuda = packed.cuda if packed else row.cuda if row else _cuda_of(installed)
     like = _nearest_build(package.version, cuda, matrix, _place(facts)[0])
-    if row is None or not row.sass:
+    if installed.like != package.version and (row is None or not row.sass):
         named = installed.plugin or package
         taken = like and f"{GPU_BUILD} {like.version}"
+        taken = f"{package.name} {installed.like}" if installed.like else taken
         unknown = (*unknown, UnknownRelease(named.name, named.version, taken))
-    whole = package.name != GPU_BUILD or _is_whole(facts, package, folder, matrix)
+    whole = package.name != GPU_BUILD or _is_whole(facts, package, matrix)
     if not whole or (like is None and provider is None):
         return matrix, tuple(unknown)
     build = _build(installed, cuda or "", like, facts, matrix)
@@ -207,7 +206,8 @@ def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | No
     return next(rows, None)
 
 
-def _is_whole(facts: Facts, package: Package, folder: OnnxRuntime, matrix: Matrix) -> bool:
+def _is_whole(facts: Facts, package: Package, matrix: Matrix) -> bool:
+    folder = facts.onnxruntime
     others = [
         row
         for row in facts.packages
@@ -215,6 +215,7 @@ def _is_whole(facts: Facts, package: Package, folder: OnnxRuntime, matrix: Matri
     ]
     return (
         not others
+        and folder is not None
         and folder.intact
         and folder.distribution in {None, GPU_BUILD}
         and folder.version in {None, package.version}
@@ -227,11 +228,11 @@ def _serves(toolkit: ToolkitRelease, cuda: str) -> bool:
     return release[:1] == built[:1] and release >= built
 
 
-def _cuda_of(provider: Provider | None, folder: OnnxRuntime) -> str | None:
+def _cuda_of(installed: InstalledOnnxRuntime) -> str | None:
     """Return the CUDA of the build: what it says, or the major in the names that it links."""
-    if folder.cuda is not None and numbers(folder.cuda):
-        return folder.cuda
-    links = provider.links if provider else ()
+    if installed.cuda is not None and numbers(installed.cuda):
+        return installed.cuda
+    links = installed.provider.links if installed.provider else ()
     return next((found[1] for name in links if (found := _MAJOR_IN_NAME.match(name))), None)
 
 

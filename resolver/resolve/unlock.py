@@ -1,156 +1,84 @@
-"""Unlocks: single changes that would allow a newer release, found by the same rules."""
+"""Unlocks: what would allow a newer release, found by the same rules with something changed.
+
+Single changes first; where none of them gains anything, combinations of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from packaging.version import Version
 
-from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
+from ..facts.model import GPU_BUILD
+from ..matrix.model import Matrix
+from ..matrix.torch import TORCH
 from ..plan.model import Rejected, Unlock
-from ..plan.reasons import Named, Reason, reason
-from ..versions import major, newest_first, numbers
-from .candidate import Candidate
-from .changed_situations import changed_situations
-from .findings_others import release_for_cudnn
-from .gpu_code import capabilities
-from .situation import Situation, situation
-from .torch_choice import TorchChoice, without_torch
+from ..plan.reasons import Named, reason
+from ..versions import newest_first
+from .choice import Gain, newest_that_works, torches_to_try
+from .combinations import Judged, together
+from .feeds import feed_for_older_cudnn, feeds, is_jetson
+from .other_packages import blocking_names, codes_of, other_packages
+from .situation import Situation
+from .steps import (
+    Step,
+    after,
+    steps_of_machine,
+    with_conflicts,
+    without_line,
+    without_packages,
+)
+from .torch_choice import without_torch
 
-_JETSON_CHIPS = frozenset({"5.3", "6.2", "7.2", "8.7"})
-"""Nano, TX2, Xavier, Orin: https://developer.nvidia.com/cuda-gpus."""
-_BLOCKING = {
-    "consumer-other-cuda",
-    "consumer-other-cudnn",
-    "demand-conflict",
-    "folder-owned",
-    "folder-used",
-    "library-pins-differ",
-    "requirement-conflict",
-}
-_BY_THEIR_CUDA = {"consumer-other-cuda", "consumer-other-cudnn", "folder-owned", "folder-used"}
-"""Of these, the reasons that another version of the package need not mend."""
 _ALLOWED = {"consumer-other-cudnn", "library-pins-differ"}
-"""Of these, the reasons for which `--allow conflicts` is named."""
-
-
-class Gain(NamedTuple):
-    """What has the provider in the newest release that works."""
-
-    build: Named
-    """onnxruntime-gpu, or a plugin."""
-    latest: bool
-    """Only `--ort latest` takes it."""
-
-
+"""The reasons for which `--allow conflicts` is named where some release works."""
 Newest = Callable[[Situation, str | None], Gain | None]
-Torches = Callable[[Situation], Iterator[TorchChoice]]
+"""Returns what works in a situation, above another release."""
 
 
-def unlock(
-    here: Situation,
-    works: list[Candidate],
-    rejected: Sequence[Rejected],
-    newest: Newest,
-    torches: Torches,
-) -> tuple[Unlock, ...]:
-    """Return every single change that would allow a newer release than any that works now.
+def unlock(here: Situation, judged: Judged, matrix: Matrix) -> tuple[Unlock, ...]:
+    """Return what would allow a newer release than any that works now.
 
-    `newest` returns the gain above another release that works in a situation; `torches` yields the
-    torch to take, the nearest first.
+    `matrix` is the one without the builds of plugins.
     """
-    now = works[0].version if works else None
+
+    def newest(there: Situation, above: str | None) -> Gain | None:
+        return newest_that_works(there, above, matrix)
+
+    now = judged.newest
+    rejected = [row for _, row in judged.rejected]
     rows = [
         *_without_blockers(here, rejected, now, newest),
         *_without_lines(here, rejected, now, newest),
     ]
     if any(why.code in _ALLOWED for row in rejected for why in row.reasons):
         rows += _with_conflicts(here, now, newest)
-    for change, changed in changed_situations(here):
-        gain = newest(changed, now)
-        if gain is not None:
-            rows.append(_unlocked(change, gain))
-    if _is_jetson(here) and not works:
-        rows.append(
-            Unlock(change=reason("jetson-index"), gains=(Named(GPU_BUILD, ""),), of="Jetson")
-        )
+    steps = [*steps_of_machine(here)]
+    rows += _singly(here, steps, now, newest)
+    if is_jetson(here) and now is None:
+        index = reason("jetson-index")
+        rows.append(Unlock(changes=(index,), gains=(Named(GPU_BUILD, ""),), of="Jetson"))
+    torch: tuple[Unlock, ...] = ()
     fixed = here.torch is not None or here.options.torch != "keep"
-    if fixed and newest(without_torch(here), now) is not None:
-        others = (*_other_torches(here, now, torches), *_distinct(rows))
-        return others if works else (*others, *_feed_for_older_cudnn(here))
+    moves = fixed and newest(without_torch(here), now) is not None
+    if moves:
+        torch = tuple(_other_torches(here, now))
+    if not (rows or torch):
+        rows += together(here, judged, steps)
+    if moves:
+        return (*torch, *_distinct(rows), *(() if now else feed_for_older_cudnn(here)))
     older = any(why.code == "consumer-other-cudnn" for row in rejected for why in row.reasons)
-    feeds = _feed_for_older_cudnn(here) if older and not works else _feeds(here, rejected)
-    return (*_distinct(rows), *feeds)
+    indexes = feed_for_older_cudnn(here) if older and now is None else feeds(here, rejected)
+    return (*_distinct(rows), *indexes)
 
 
-def _is_jetson(here: Situation) -> bool:
-    """Tell whether it is a Jetson, by its own word or by a GPU that nothing else on Arm has."""
-    platform = here.facts.platform
-    arm = platform.machine == "aarch64"
-    return platform.jetson is not None or (arm and not _JETSON_CHIPS.isdisjoint(capabilities(here)))
-
-
-def _unlocked(change: Reason, gain: Gain) -> Unlock:
-    return Unlock(change=change, gains=(gain.build,), latest=gain.latest)
-
-
-_OF_MACHINE = frozenset(
-    {"no-wheel-python", "driver-too-old", "no-gpu-code", "ptx-needs-driver", "glibc-too-old"}
-)
-"""Reasons against a build that another build of the same release need not have."""
-
-
-def _feeds(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Unlock]:
-    """Yield the index for the newest CUDA that the driver runs: it has builds that PyPI lacks.
-
-    Only where the machine or its Python speaks against each of PyPI's. What the builds are for is
-    not known until one is read.
-    """
-    releases = {build.version for build in here.matrix.builds}
-    stopped = {
-        row.version for row in rejected if any(why.code in _OF_MACHINE for why in row.reasons)
-    }
-    if releases - stopped:
-        return
-    python, platform = here.facts.python, here.facts.platform
-    able = here.driver_cuda is not None and here.gpus != () and python.implementation == "cpython"
-    if not able or platform.machine != "x86_64" or (platform.libc or "").startswith("musl"):
-        return
-    majors = [cuda for cuda in here.matrix.feeds if numbers(str(here.driver_cuda))[0] >= int(cuda)]
-    if majors and not _is_older_than_all_code(max(majors, key=int), here):
-        yield _feed(max(majors, key=int), here)
-
-
-def _feed(cuda: str, here: Situation) -> Unlock:
-    change = reason("ort-index", url=here.matrix.feeds[cuda])
-    return Unlock(change=change, gains=(Named(GPU_BUILD, ""),), of=f"CUDA {cuda}")
-
-
-def _is_older_than_all_code(cuda: str, here: Situation) -> bool:
-    """Tell whether a GPU is below all that any build for this CUDA major was compiled for."""
-    targets = {
-        numbers(target.rstrip("af"))
-        for build in here.matrix.builds
-        if major(build.cuda) == cuda
-        for target in (*build.sass, *build.ptx)
-    }
-    return any(targets and numbers(gpu) < min(targets) for gpu in capabilities(here))
-
-
-def _feed_for_older_cudnn(here: Situation) -> Iterator[Unlock]:
-    """Yield the index for the CUDA of one whose cuDNN is older than that of PyPI's builds.
-
-    torch 2.1 to 2.3 and ctranslate2 4.0 to 4.4 have CUDA 12 and cuDNN 8, as the builds of that
-    index do (1.17, 1.18).
-    """
-    for user in here.consumers:
-        cudnns = [int(row.cudnn) for row in here.matrix.builds if major(row.cuda) == user.cuda]
-        older = user.cudnn and cudnns and int(user.cudnn) < min(cudnns)
-        if older and user.cuda in here.matrix.feeds and here.platform.endswith("x86_64"):
-            yield _feed(str(user.cuda), here)
-            return
+def _singly(
+    here: Situation, steps: Sequence[Step], now: str | None, newest: Newest
+) -> Iterator[Unlock]:
+    for step in steps:
+        gain = newest(after(here, [step]), now)
+        if gain is not None:
+            yield Unlock(changes=(step.change,), gains=(gain.build,), latest=gain.latest)
 
 
 def _without_blockers(
@@ -160,52 +88,20 @@ def _without_blockers(
 
     Whether a version of it exists that does not is known to an index, so pip or uv is to be asked.
     """
-    blockers = _blockers(rejected, now)
+    newer = [
+        row for row in rejected if now is None or newest_first(row.version) > newest_first(now)
+    ]
+    names = sorted({name for row in newer for name in blocking_names(row.environment)})
     found = False
-    together = [tuple(blockers)] if len(blockers) > 1 else []
-    for names in [*((name,) for name in blockers), *together]:
-        others = tuple(row for row in here.facts.packages if row.name not in names)
-        facts = here.facts._replace(packages=others)
-        gain = newest(situation(facts, here.options, here.matrix), now)
-        if gain is None or (found and len(names) > 1):
+    together = [tuple(names)] if len(names) > 1 else []
+    for each in [*((name,) for name in names), *together]:
+        gain = newest(after(here, [without_packages(each)]), now)
+        if gain is None or (found and len(each) > 1):
             continue
         found = True
-        packages = [row for row in here.facts.packages if row.name in names]
-        by = tuple(Named(row.name, row.version) for row in packages)
-        change = reason("other-cuda", by=by)
-        if all("consumer-other-cudnn" in blockers[name] for name in names):
-            change = _other_cudnn(names, gain.build, here) or change
-        if all(blockers[name] - _BY_THEIR_CUDA for name in names):
-            wanted = [
-                f"{build}=={gain.build.version}"
-                for build in _builds_to_ask(here, names, gain.build)
-            ]
-            command = " ".join(["pip install --dry-run", *names, *wanted])
-            change = reason("other-version", by=by, command=command)
-            if any(row.local for row in packages):  # its name may be somebody else's on an index
-                change = reason("own-requirement", by=by)
-        yield _unlocked(change, gain)
-
-
-def _other_cudnn(names: Sequence[str], gain: Named, here: Situation) -> Reason | None:
-    """Return the releases of `names` that need no older cuDNN than `gain` does, if all have one."""
-    cudnns = {build.cudnn for build in here.matrix.builds if build.version == gain.version}
-    users = [row for row in here.consumers if row.name in names]
-    wishes = [release_for_cudnn(cudnns, row, here) for row in users]
-    return reason("other-cudnn", wishes=", ".join(filter(None, wishes))) if all(wishes) else None
-
-
-def _builds_to_ask(here: Situation, names: Sequence[str], gain: Named) -> Sequence[str]:
-    """Return which of the two builds `names` require, for an index to hold against; else the gain.
-
-    A package that requires onnxruntime has nothing against any onnxruntime-gpu.
-    """
-    required = [
-        build
-        for build in (CPU_BUILD, GPU_BUILD)
-        if any(demand.distribution in names for demand in here.demanded(build))
-    ]
-    return required if required and gain.name == GPU_BUILD else [gain.name]
+        codes = {name: codes_of(name, newer) for name in each}
+        changes = tuple(other_packages(each, codes, gain.build, here))
+        yield Unlock(changes=changes, gains=(gain.build,), latest=gain.latest)
 
 
 def _without_lines(
@@ -213,51 +109,30 @@ def _without_lines(
 ) -> Iterator[Unlock]:
     """Yield what each line of the user's requirements files holds back."""
     asked = {by for row in rejected for why in row.reasons for by in why.by}
-    for line in here.options.requirements:
-        if line not in asked:
-            continue
-        others = tuple(each for each in here.options.requirements if each != line)
-        options = here.options._replace(requirements=others)
-        gain = newest(situation(here.facts, options, here.matrix), now)
-        if gain is not None:
-            change = reason("other-requirement", file=line.file, requirement=line.text)
-            yield _unlocked(change, gain)
+    lines = [without_line(line) for line in here.options.requirements if line in asked]
+    yield from _singly(here, lines, now, newest)
 
 
 def _with_conflicts(here: Situation, now: str | None, newest: Newest) -> Iterator[Unlock]:
     """Yield what goes where installed packages, which keep their say otherwise, have none."""
-    options = here.options._replace(conflicts=True)
-    gain = newest(situation(here.facts, options, here.matrix), now)
+    gain = newest(after(here, [with_conflicts()]), now)
     if gain is not None:
         wish = "" if now is None else f"--ort {gain.build.version} "
         change = reason("allow-conflicts", flags=f"{wish}--allow conflicts")
-        yield Unlock(change=change, gains=(gain.build,))
+        yield Unlock(changes=(change,), gains=(gain.build,))
 
 
-def _blockers(rejected: Sequence[Rejected], now: str | None) -> dict[str, set[str]]:
-    """Return who excludes releases newer than `now`, and the codes of the reasons; torch apart."""
-    found: dict[str, set[str]] = {}
-    for row in rejected:
-        if now is not None and newest_first(row.version) <= newest_first(now):
-            continue
-        for why in row.reasons:
-            if why.code in _BLOCKING:
-                for name in (by.name for by in why.by if isinstance(by, Named)):
-                    found.setdefault(name, set()).add(why.code)
-    return {name: found[name] for name in sorted(found.keys() - {TORCH, *DOMAIN_LIBRARIES})}
-
-
-def _other_torches(here: Situation, now: str | None, torches: Torches) -> Iterator[Unlock]:
+def _other_torches(here: Situation, now: str | None) -> Iterator[Unlock]:
     """Yield what the nearest torch that fits would allow, and what a farther one would."""
     anything = "match" if here.torch is not None else ">=0"
     matching = here._replace(options=here.options._replace(torch=anything))
-    for at, choice in enumerate(torches(matching)):
+    for at, choice in enumerate(torches_to_try(matching)):
         torch = choice.torch.version
         nearest = not at and anything == "match"
         change = reason("match-torch") if nearest else reason("other-torch", torch=torch)
         if now is None or newest_first(choice.build.version) > newest_first(now):
             gains = Named(GPU_BUILD, choice.build.version), Named(TORCH, torch)
-            yield Unlock(change=change, gains=gains)
+            yield Unlock(changes=(change,), gains=gains)
 
 
 def _distinct(rows: list[Unlock]) -> tuple[Unlock, ...]:
@@ -265,7 +140,7 @@ def _distinct(rows: list[Unlock]) -> tuple[Unlock, ...]:
     kept: list[Unlock] = []
     best: dict[tuple[str, str], Version] = {}
     for row in rows:
-        kind = row.change.code, row.gains[0].name
+        kind = "+".join(change.code for change in row.changes), row.gains[0].name
         gain = newest_first(row.gains[0].version)
         if kind not in best or gain > best[kind]:
             best[kind] = gain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import subprocess  # noqa: TID251 - for a constant
@@ -10,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterator
 
 _SECONDS = 5.0
+_LONGEST = 1 << 16
+"""Of a line without an end."""
 
 
 class Pipe:
@@ -83,6 +86,43 @@ def heard_terminal(drawn: Callable[[str], None] | None) -> Pipe:
         with contextlib.suppress(OSError):
             return Heard(drawn, *os.openpty(), read=_pieces)
     return Pipe()
+
+
+@contextlib.contextmanager
+def passed_on(hear: Callable[[str], None] | None) -> Iterator[int | None]:
+    """Give a pipe whose bytes come out of our own standard error at once; None without `hear`.
+
+    `hear` gets its lines in a thread, all of them by the end, unless what the program left behind
+    holds the pipe.
+    """
+    if hear is None:
+        yield None
+        return
+    ours, theirs = os.pipe()
+    reader = threading.Thread(target=_pass_on, args=(ours, hear), daemon=True)
+    reader.start()
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+        reader.join(_SECONDS)
+
+
+def _pass_on(descriptor: int, hear: Callable[[str], None]) -> None:
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    text = ""
+    with open(descriptor, "rb", buffering=0) as file:
+        while data := file.read(1 << 14):
+            left = data
+            with contextlib.suppress(OSError):  # nobody reads ours any more
+                while left:
+                    left = left[os.write(2, left) :]
+            text += decode(data)
+            end = text.rfind("\n") + 1 or len(text) * (len(text) > _LONGEST)
+            if end:
+                hear(text[:end])
+                text = text[end:]
+    hear(text)
 
 
 def _lines(descriptor: int) -> Iterator[str]:

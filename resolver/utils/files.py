@@ -35,7 +35,8 @@ def write(path: Path, content: str | bytes) -> None:
         mode = before.st_mode if before else stat.S_IFREG | 0o666 & ~_umask()
         if stat.S_IFMT(mode) not in {stat.S_IFREG, stat.S_IFDIR}:
             return _pour(path, data)
-        descriptor, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name}.")
+        # Not by the name of what it becomes, which may be as long as names may be.
+        descriptor, name = tempfile.mkstemp(dir=goal.parent, prefix=".ortgpu-fix-")
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)

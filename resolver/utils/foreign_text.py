@@ -1,4 +1,4 @@
-"""Text from elsewhere: names, paths, logs, metadata, an index's words, an engine's output.
+"""Text from elsewhere: names, paths, logs, metadata, an index's words, uv's output.
 
 All of it goes through here before it reaches a terminal, a document, a facts file or a lock: no
 control character moves the cursor, sets the clipboard or hides a line, and no address has secrets.
@@ -26,7 +26,8 @@ _CONTROLS = re.compile(
 """C0 but tab and line break, C1, and what turns the direction of text."""
 _AFTER_SCHEME = r"(?:(?<=://)|(?<=http:/)|(?<=https:/))(?!/)"
 """A path that was made of an address has one of its slashes."""
-_LOGIN = re.compile(_AFTER_SCHEME + r"(?:[^/@\s\"']*@)+")
+_LOGIN = re.compile(_AFTER_SCHEME + r"(?:(?:[^/@\s\"']|[\"'](?![\s,:;)\]}]))*@)+")
+"""A quote may be of the password, where it does not end an address."""
 _LOGIN_WITH_SLASH = re.compile(
     _AFTER_SCHEME + r"[^/@\s\"':]+:(?![0-9]*(?:/|$))[^\s\"'@]*@(?:[^\s\"'@/]*@)*"
 )

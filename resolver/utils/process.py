@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, NamedTuple
 
-from .child_output import heard_lines, heard_terminal
+from .child_output import heard_lines, heard_terminal, passed_on
 from .signals import handled, signals_deferred
 
 GRACE_SECONDS = 5.0
@@ -55,7 +55,7 @@ def run(
     argv: Sequence[str],
     *,
     timeout: float,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str],
     text_in: str | None = None,
     folder: str | None = None,
     lifeline: bool = False,
@@ -64,7 +64,7 @@ def run(
 ) -> Finished:
     """Run `argv` to its end, or for `timeout` seconds at most, and return how it ended.
 
-    `env` is the whole environment of the child (ours where it is None), `folder` where it starts
+    `env` is the whole environment of the child (`child_environment`), `folder` where it starts
     (where we are), `text_in` its standard input (empty where None). With `lifeline` or `hear` that
     stays open until the child has ended instead: a child that reads it learns when we are gone. One
     on a `lifeline` ends by itself where it can. `hear` is called in a thread with each line of the
@@ -86,7 +86,7 @@ def run(
                 stdout=output.theirs,
                 stderr=errors.theirs,
                 cwd=folder,
-                env=None if env is None else dict(env),
+                env=dict(env),
                 encoding="utf-8",
                 errors="replace",
                 start_new_session=sys.platform != "win32",
@@ -137,13 +137,19 @@ def run(
 
 
 def attend(
-    argv: Sequence[str], *, env: Mapping[str, str], now_and_then: Callable[[], None] | None = None
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    now_and_then: Callable[[], None] | None = None,
+    hear: Callable[[str], None] | None = None,
 ) -> int:
     """Run a program of the user's, with our own streams, and return its exit status.
 
     It is negative for the signal that ended it, and it has the open files that we were given. What
     would end us is the program's to answer: a terminal sends its Ctrl-C to both, everything else is
-    passed on. `now_and_then` is called while it runs. Raises OSError where it cannot be started.
+    passed on. `now_and_then` is called while it runs, and `hear` in a thread with the lines of its
+    standard error, which is a pipe then, and comes out of ours. Raises OSError where it cannot be
+    started.
     """
     started: list[subprocess.Popen[bytes]] = []
     early: list[int] = []
@@ -156,8 +162,8 @@ def attend(
             with contextlib.suppress(OSError):
                 started[0].send_signal(number)
 
-    with handled(pass_on, _PASSED_ON):
-        started.append(subprocess.Popen(list(argv), env=dict(env), close_fds=False))
+    with handled(pass_on, _PASSED_ON), passed_on(hear) as errors:
+        started.append(subprocess.Popen(list(argv), env=dict(env), close_fds=False, stderr=errors))
         for number in early:
             pass_on(number, None)
         while sys.platform == "win32" or now_and_then is not None:
@@ -272,16 +278,6 @@ def _kill_group(process: subprocess.Popen[str]) -> None:
         return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return `environ` without what would change how a child Python behaves or imports.
-
-    Every PYTHON* is dropped: PYTHONPATH or PYTHONHOME would make the target interpreter see another
-    environment than its own. No child writes bytecode into an environment that must not change.
-    """
-    child = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
-    return child | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def temporary_in(folder: str) -> dict[str, str]:

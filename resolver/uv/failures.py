@@ -22,7 +22,8 @@ from ..index.page import without_credentials
 from ..index.pinning import check_offered
 from ..index.wheel_choice import WheelTarget
 from ..plan.wheels import PYPI, Pinned, Wheel
-from ..utils.process import Finished, Runner, own_environment
+from ..utils.child_environment import child_environment
+from ..utils.process import Finished, Runner
 from .project import Question
 
 _URL = re.compile(r"https?://[^\s`\"')]+")
@@ -54,7 +55,7 @@ def check_python(target: Target | None, environ: Mapping[str, str], runner: Runn
         return
     argv = [target.executable, "-I", "-c", "pass"]
     with contextlib.suppress(OSError):
-        done = runner(argv, timeout=_READ_SECONDS, env=own_environment(environ))
+        done = runner(argv, timeout=_READ_SECONDS, env=child_environment(environ, "look"))
         if done.stdout.strip():
             first = done.stdout.strip().splitlines()[0]
             raise Error("python-prints", path=target.executable, printed=first)
@@ -72,15 +73,15 @@ def compile_failure(
         return _disk_full(folders)
     # A torch whose file nobody knows is the likeliest to be missing, whatever uv came upon first.
     lacking = [row for row in question.wheels if not row.file or _names(text, row.name)]
+    lacking = [row for row in lacking if index.sources.near(row.file or "-") is None]
     lacking.sort(key=lambda row: bool(row.file))
     if index.sources.offline:
-        absent = [row for row in lacking if index.sources.near(row.file or "-") is None]
-        if absent:
-            files = (row.file or f"{row.name} {row.version}" for row in absent)
+        if lacking:
+            files = (row.file or f"{row.name} {row.version}" for row in lacking)
             return index.sources.absent(", ".join(files))
     else:
         fit = WheelTarget(python=question.version, tags=question.tags)
-        for row in (row for row in lacking if index.sources.near(row.file or "-") is None):
+        for row in lacking:
             with _pointing(row.index_url, question.wheels):
                 check_offered(row, index, fit)
         for name in dict.fromkeys(_ABSENT.findall(text)):

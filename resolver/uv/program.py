@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from ..errors import Error
+from ..utils.child_environment import child_environment
 from ..utils.process import Finished, Runner
 from ..versions import at_least
-from .environment import base_environment
 
 OLDEST = "0.13"
 """The oldest uv that is taken from PATH; what comes with this program is newer."""
@@ -67,7 +67,9 @@ def find_uv(environ: Mapping[str, str], runner: Runner) -> Uv:
 def _version_of(program: str, environ: Mapping[str, str], runner: Runner) -> str:
     """Return `0.13.9` of `uv 0.13.9 (d5f39331a 2026-10-21)`; empty where it does not run."""
     try:
-        done = runner([program, "--version"], timeout=_READ_SECONDS, env=base_environment(environ))
+        done = runner(
+            [program, "--version"], timeout=_READ_SECONDS, env=child_environment(environ, "index")
+        )
     except OSError:
         return ""
     words = done.stdout.split()

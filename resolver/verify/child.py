@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import Error
-from ..utils.process import Finished, Runner, own_environment, temporary_in
+from ..utils.child_environment import child_environment
+from ..utils.process import Finished, Runner, temporary_in
 from ..utils.signals import signals_ignored
 
 
@@ -34,7 +35,7 @@ def run_script(
     """
     given = {"PYTHONPATH": pythonpath} if pythonpath else {}
     with scratch_folder(target) as scratch:
-        env = own_environment(environ) | given | temporary_in(scratch)
+        env = child_environment(environ, "compute") | given | temporary_in(scratch)
         argv = [str(target), "-B", str(script), "--scratch", scratch, "--lifeline", *arguments]
         try:
             return runner(argv, env=env, **settings)

@@ -47,6 +47,18 @@ def code_is_there(row: Row, version: str) -> bool:
             return row["code"] in archive.read(row["file"]).decode("utf-8")
 
 
+def runtime_is_there(row: Row, version: str) -> bool:
+    """Tell whether a wheel of `version`, or one that it requires, has the row's own onnxruntime."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["download", "--quiet", "--only-binary=:all:", "--dest", folder]
+        words += ["--ignore-requires-python", "--python-version=3.11"]
+        subprocess.run([*PIP, *words, f"{row['name']}=={version}"], check=True, timeout=600)
+        return any(
+            row["runtime"] in zipfile.ZipFile(wheel).namelist()
+            for wheel in Path(folder).glob("*.whl")
+        )
+
+
 def newest(name: str) -> str | None:
     """Return the newest release that the index has, or None where it does not tell."""
     words = [*PIP, "index", "versions", name]
@@ -60,6 +72,8 @@ def problems(row: Row) -> Iterator[str]:
     for version in sorted({row["since"], row["read"]}):
         if not code_is_there(row, version):
             yield f"{row['name']} {version}: {row['file']} has no {row['code']}"
+        if "runtime" in row and not runtime_is_there(row, version):
+            yield f"{row['name']} {version}: there is no {row['runtime']}"
 
 
 def main() -> int:

@@ -7,7 +7,9 @@ release, and wheels, releases and drivers that no table has. Each plan is judged
 tests/support/checker.py, which reads the tables and knows no resolver, and so are the plans of the
 recorded machines of tests/captures. Of as many machines, a newer driver is compared with an older
 one: it makes no answer worse, but where its branch dropped a GPU. Each is planned with `--prefer
-small`, too, and tests/support/raw_small.py tries every set with fewer bytes. The dated result,
+small`, too, and tests/support/raw_small.py tries every set with fewer bytes. Of a third as many the
+driver, the GPUs or both are taken away: the case that is shown for what was there is the plan that
+comes out with it. The dated result,
 which counts what the machines were, goes to scripts/prove/results/; the exit code is 1 where the
 judge finds something.
 """
@@ -28,7 +30,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"
 
 from checker import check
 from packaging.utils import canonicalize_name
-from random_machines import BRANCHES, TABLES, Document, documents, is_no_worse, plan
+from random_machines import (
+    BRANCHES,
+    RELEASES,
+    TABLES,
+    UNKNOWN,
+    Document,
+    documents,
+    is_no_worse,
+    known_gpus,
+    plan,
+    unlike_its_case,
+)
 
 from ortgpu_fix.resolve.options import PlanOptions
 from prove.outcomes import prove_random
@@ -117,6 +130,26 @@ def prove_drivers(count: int, number: int) -> dict[str, Any]:
     return {**seen, "wrong": wrong}
 
 
+def prove_cases(count: int, number: int) -> dict[str, Any]:
+    """Hold the cases of `count` machines that are not known against the plans of known ones."""
+    seen: Counter[str] = Counter()
+    wrong: list[str] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count, suppress_health_check=list(HealthCheck), database=None, deadline=None
+    )
+    @given(documents(), st.sampled_from(UNKNOWN), st.sampled_from(RELEASES), st.data())
+    def compare(document: Document, unknown: str, release: str, data: st.DataObject) -> None:
+        gpu = data.draw(st.sampled_from(known_gpus(document)))
+        seen[unknown] += 1
+        found = unlike_its_case(document, unknown, release, gpu)
+        wrong.extend(f"{unknown}, {release}, {gpu}: {line}" for line in found)
+
+    compare()
+    return {**seen, "wrong": wrong}
+
+
 def prove_recorded() -> dict[str, Any]:
     """Judge the plans of the recorded machines."""
     wrong: list[str] = []
@@ -140,6 +173,7 @@ def prove(count: int, number: int) -> dict[str, dict[str, Any]]:
         "recorded": prove_recorded(),
         "plans": prove_plans(count, number),
         "drivers": prove_drivers(count, number),
+        "cases": prove_cases(count // 3, number),
     }
 
 

@@ -150,8 +150,9 @@ class Storm:
         return without_notes(self.venv.folder)
 
     def reset(self) -> None:
-        """Make the environment anew."""
+        """Make the environment anew, and uv's cache: what a user edits may be a link into it."""
         self.release()
+        shutil.rmtree(Path(self.case.folder, "cache-of-uv"), ignore_errors=True)
         shutil.rmtree(self.venv.folder)
         shutil.copytree(self.template, self.venv.folder, symlinks=True)
 

@@ -129,4 +129,5 @@ form.addEventListener("submit", event => {
   ask();
 });
 form.elements.text.addEventListener("paste", () => setTimeout(ask));
-if (location.hash.startsWith("#/")) location.replace(`${location.hash.slice(2)}/index.html`);
+// A page's name alone: `//` and what follows would be another site.
+if (/^#(\/\w[\w.-]*)+$/.test(location.hash)) location.replace(`${location.hash.slice(2)}/index.html`);

@@ -1,4 +1,4 @@
-"""Does something in a child that dies, or meets an error, at a step on the disk."""
+"""Does something in a child that dies, or meets an error or a user, at a step on the disk."""
 
 from __future__ import annotations
 
@@ -27,10 +27,17 @@ class Ended(NamedTuple):
     said: str = ""
 
 
-def run_until(act: Callable[[], None], step: int = 0, *, fails: bool = False) -> Ended:
+def run_until(
+    act: Callable[[], None],
+    step: int = 0,
+    *,
+    fails: bool = False,
+    meets: Callable[[], None] | None = None,
+) -> Ended:
     """Do `act`; with a `step`, in a child that dies at that step on the disk, or meets an error.
 
-    A write to the journal that is the step is half done.
+    A write to the journal that is the step is half done. Where it `meets` what somebody does just
+    then, it goes on.
     """
     if not step:
         try:
@@ -42,7 +49,7 @@ def run_until(act: Callable[[], None], step: int = 0, *, fails: bool = False) ->
     child = os.fork()
     if child == 0:
         os.close(read)
-        _die_at(step, fails=fails)
+        _die_at(step, fails=fails, meets=meets)
         try:
             ended = run_until(act)
         except BaseException as error:  # noqa: BLE001 - it is told
@@ -56,7 +63,7 @@ def run_until(act: Callable[[], None], step: int = 0, *, fails: bool = False) ->
     return Ended("killed") if code == KILLED else Ended(*said.split("\0"))
 
 
-def _die_at(step: int, *, fails: bool) -> None:
+def _die_at(step: int, *, fails: bool, meets: Callable[[], None] | None) -> None:
     """Let this process end, or one operation fail, at the `step` on the disk from now."""
     left, real, lock = [step], os.write, threading.Lock()
 
@@ -65,19 +72,24 @@ def _die_at(step: int, *, fails: bool) -> None:
             left[0] -= counting.is_set()
             return left[0] == 0 and counting.is_set()
 
+    def end() -> None:
+        if meets is not None:
+            counting.clear()
+            return meets()
+        if fails:
+            raise OSError(28, "No space left on device")
+        os._exit(KILLED)
+
     def hook(event: str, values: tuple[Any, ...]) -> None:
         written = event == "open" and isinstance(values[2], int) and values[2] & 3
         if (event in STEPS or written) and counted():
-            if fails:
-                raise OSError(28, "No space left on device")
-            os._exit(KILLED)
+            end()
 
     def half(descriptor: int, data: bytes) -> int:
         if data[:1] == b"\n" and counted():
-            real(descriptor, data[: len(data) // 2])
-            if fails:
-                raise OSError(28, "No space left on device")
-            os._exit(KILLED)
+            if meets is None:
+                real(descriptor, data[: len(data) // 2])
+            end()
         return real(descriptor, data)
 
     counting.set()

@@ -83,7 +83,7 @@ class InferenceSession:
         return self
 
     def run(self, names, feed):
-        right = os.environ.get("STAND_IN_RESULT") != "wrong"
+        right = os.environ.get("ORTGPU_STAND_IN_RESULT") != "wrong"
         return [numpy.array([2, 4] if right else [7, 7], dtype="float32")]
 
     def end_profiling(self):

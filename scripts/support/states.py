@@ -36,13 +36,23 @@ About = tuple[int, int, bytes]
 """Mode, time and bytes of a file; mode and text of a link or of a folder."""
 Files = dict[str, About]
 SITE, SHARED = "lib/site", "lib/site/onnxruntime/"
+LONG = "\N{ROCKET}" * 63 + ".py"
+"""A name of 255 bytes, and of 66 characters."""
+OURS = (
+    ".ortgpu-fix/lock",
+    ".ortgpu-fix/1/journal",
+    "../site/.ortgpu-fix/2/aside",
+    "../../bin/python",
+)
+"""What a RECORD may name, and nobody may move for that."""
 FILES = {
     "onnxruntime 1.22.1": ("onnxruntime/__init__.py", "onnxruntime/capi/a.py", "../../bin/tool"),
+    "onnxruntime 1.22.2": ("onnxruntime/__init__.py", f"onnxruntime/{LONG}"),
     "onnxruntime 1.23.0": ("onnxruntime/__init__.py", "onnxruntime/capi/b.py"),
     "onnxruntime-gpu 1.25.0": ("onnxruntime/__init__.py", "onnxruntime/capi/gpu"),
     "onnxruntime-gpu 1.26.0": (
         *("onnxruntime/__init__.py", "onnxruntime/capi/a.py"),
-        *("onnxruntime/capi/gpu", "../../bin/tool"),
+        *("onnxruntime/capi/gpu", "../../bin/tool", f"onnxruntime/{LONG}"),
     ),
     "nvidia-cudnn-cu12 9.1": ("nvidia/__init__.py", "nvidia/cudnn/lib/one"),
     "nvidia-cudnn-cu12 9.2": ("nvidia/__init__.py", "nvidia/cudnn/lib/one", "nvidia/cudnn/two"),
@@ -50,6 +60,8 @@ FILES = {
     "bystander 1.0": ("bystander/__init__.py", "bystander/inner/one"),
     "bystander 2.0": ("bystander/__init__.py",),
 }
+ODD = frozenset({"onnxruntime 1.22.1", "bystander 2.0"})
+"""Releases whose RECORD names `OURS` as well; a user alone has them."""
 PLANS = (
     ("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.2"),
     ("onnxruntime-gpu 1.25.0", "nvidia-cudnn-cu12 9.1"),
@@ -79,6 +91,7 @@ def wheel_of(release: str) -> dict[str, bytes]:
         f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text).digest()).decode()[:-1]},"
         for path, text in found.items()
     ]
+    rows += [f"{path},," for path in OURS] if release in ODD else []
     found[f"{info}RECORD"] = "\n".join([*rows, f"{info}RECORD,,", ""]).encode()
     return {os.path.normpath(f"{SITE}/{path}"): text for path, text in found.items()}
 
@@ -86,7 +99,8 @@ def wheel_of(release: str) -> dict[str, bytes]:
 def owned(files: Mapping[str, About], info: str) -> set[str]:
     """Return what the RECORD in `info`, and the folder itself, has of the `files`."""
     rows = files.get(f"{info}RECORD", (0, 0, b""))[2].decode().splitlines()
-    listed = {os.path.normpath(f"{SITE}/{row.partition(',')[0]}") for row in rows}
+    names = {row.partition(",")[0] for row in rows}.difference(OURS)
+    listed = {os.path.normpath(f"{SITE}/{name}") for name in names}
     return listed | {path for path in files if path.startswith(info)}
 
 
@@ -125,7 +139,8 @@ class World:
             for name in (*folders, *names):
                 path = os.path.join(folder, name)  # noqa: PTH118
                 about = os.lstat(path)
-                key = path.removeprefix(f"{self.prefix}{os.sep}")
+                key = "venv" if path == str(self.prefix) else path
+                key = key.removeprefix(f"{self.prefix}{os.sep}")
                 if os.path.islink(path):  # noqa: PTH114
                     found[key] = (about.st_mode, 0, os.readlink(path).encode())  # noqa: PTH115
                 elif name in folders:
@@ -166,6 +181,27 @@ class World:
         self.remove(release.split(maxsplit=1)[0])
         for path, text in wheel_of(release).items():
             self.write(path, text)
+
+    def rename(self) -> None:
+        """Give the environment another name."""
+        self.prefix.rename(self.elsewhere)
+
+    def lose(self) -> None:
+        """Remove the program's own folder."""
+        shutil.rmtree(self.prefix / SITE / ".ortgpu-fix", ignore_errors=True)
+
+    @property
+    def elsewhere(self) -> Path:
+        """Where it is when it is renamed."""
+        return self.folder / ("venv" if self.prefix.name == "renamed" else "renamed")
+
+    def settle(self) -> None:
+        """Look where it is; what was made at its old place since are folders alone."""
+        if (self.elsewhere / "bin/python").exists():
+            old, self.prefix = self.prefix, self.elsewhere
+            left = [path for path in old.rglob("*") if not path.is_dir()]
+            assert not left, f"left behind: {left}"  # noqa: S101
+            shutil.rmtree(old, ignore_errors=True)
 
     def target(self) -> Target:
         """Return what the program is told of the environment."""
@@ -233,7 +269,7 @@ class World:
         """Do what the command `undo` does."""
         target = self.target()
         site = Site.of(target)
-        if not recover_interrupted(site, allow_changed=allow_changed, resumed=False):
+        if not recover_interrupted(site, allow_changed=allow_changed):
             undo_last(site, distributions_here(target, site), allow_changed=allow_changed)
 
     def forget(self, *, allow_changed: bool = False) -> None:

@@ -24,7 +24,9 @@ from support.dying_child import Ended, run_until
 from support.promised_states import Change, differing, plain, planned, same, text
 from support.states import FILES, PLANS, SITE, Files, World, infos, wheel_of
 
-RELEASES, STEPS = st.sampled_from(sorted(FILES)), st.integers(1, 70)
+RELEASES, STEPS = st.sampled_from(sorted(FILES)), st.integers(1, 80)
+MET = st.sampled_from(["rename", "lose"])
+"""What somebody may do to the environment at any step: give it another name, remove our state."""
 NAMES = st.sampled_from(sorted({release.split()[0] for release in FILES}))
 FAILED = frozenset(
     {*("killed", "apply-failed", "disk-full", "disk-failed"), "restore-failed"}
@@ -53,9 +55,18 @@ class Environment(RuleBasedStateMachine):
         """Remove it."""
         shutil.rmtree(self.folder)
 
-    def act(self, name: str, act: Callable[[], None], step: int, *, fails: bool = False) -> Ended:
+    def act(
+        self,
+        name: str,
+        act: Callable[[], None],
+        step: int,
+        *,
+        fails: bool = False,
+        meets: Callable[[], None] | None = None,
+    ) -> Ended:
         """Do it, note the end."""
-        ended = run_until(act, step, fails=fails)
+        ended = run_until(act, step, fails=fails, meets=meets)
+        self.world.settle()
         counts["steps"] += 1
         counts[f"{name}: {ended.code or 'done'}"] += 1
         assert ended.code != "internal", ended
@@ -168,6 +179,88 @@ class Environment(RuleBasedStateMachine):
             folders = {path for path in change.before if path[-1] == "/"}
             odd = {path for path in folders if found_all.get(path) != change.before[path]}
             assert not odd, f"folders are not as before: {odd}"
+
+    @precondition(lambda self: not self.open)
+    @rule(releases=st.sampled_from(PLANS), step=STEPS, what=MET)
+    def apply_meets(self, releases: tuple[str, ...], step: int, what: str) -> None:
+        """An apply during which the environment is renamed, or loses our state."""
+        meets = getattr(self.world, what)
+        apply = lambda: self.world.apply(releases)  # noqa: E731
+        ended = self.act(f"apply, {what}", apply, step, meets=meets)
+        after, change = planned(self.now, releases)
+        found = self.world.files()
+        self.done = [replace(row, perhaps=True) for row in self.done]
+        if not ended.code:
+            coming = {path for one in releases for path in wheel_of(one)}
+            assert same(after, found, coming), (ended, differing(after, plain(found)))
+            self.done.append(replace(change, after=found, perhaps=True))
+        elif plain(found) != plain(self.now):
+            assert ended.code.startswith("restore-"), ended
+            assert self.world.pending() or what == "lose", ended
+            self.mixed |= not self.world.pending()
+        if self.world.pending():
+            self.open, self.of_undo = replace(change, after=found, committed=False), False
+        self.now = found
+
+    @precondition(lambda self: self.done or self.open)
+    @rule(allow=st.booleans(), step=STEPS, what=MET)
+    def undo_meets(self, allow: bool, step: int, what: str) -> None:  # noqa: FBT001
+        """An undo during which the environment is renamed, or loses our state."""
+        meets = getattr(self.world, what)
+        undo = lambda: self.world.undo(allow_changed=allow)  # noqa: E731
+        act = self.act(f"undo, {what}", undo, step, meets=meets)
+        while self.done and not self.open and self.done[-1].perhaps:
+            if act.code != "nothing-to-undo":
+                break
+            self.done.pop()
+        change, found = self.open or (self.done[-1] if self.done else None), self.world.files()
+        pending = self.world.pending()
+        if change is None or (act.code and plain(found) == plain(self.now)):
+            self.unchanged(act)
+        elif not act.code:
+            self.compare(change, found, allow=allow)
+        else:
+            assert act.code.startswith("restore-"), act
+            assert pending or what == "lose", act
+            self.mixed |= not pending
+        if pending and change is not None:
+            met = change.met or bool(change.later(self.now))
+            seen = replace(change, committed=False, again=change.again or allow, met=met)
+            self.of_undo |= self.open is None
+            self.open = replace(seen, after=found) if plain(found) != plain(self.now) else seen
+        elif change is not None and not act.code:
+            if not self.open or self.of_undo:
+                self.done.pop()
+            self.open = None
+        elif self.open and not pending:
+            self.lost()
+        self.done = [replace(row, perhaps=True) for row in self.done]
+        self.now = found
+
+    @precondition(lambda self: self.done or self.open)
+    @rule()
+    def lose(self) -> None:
+        """A user removes our state: what was begun stays as it is."""
+        self.world.lose()
+        self.lost()
+        self.done = []
+        self.used("lose")
+
+    def lost(self) -> None:
+        """Note that what was interrupted can be put back no more."""
+        self.mixed |= self.open is not None
+        if self.of_undo and self.done:
+            self.done.pop()
+        self.open, self.of_undo = None, False
+
+    @rule()
+    def rename(self) -> None:
+        """A user gives the environment another name: all goes on as if nothing had happened."""
+        self.world.rename()
+        self.world.settle()
+        before = self.now
+        self.used("rename")
+        assert before == self.now
 
     def newcomers_of(self, change: Change) -> set[str]:
         """Return what goes with those that came later."""

@@ -18,10 +18,10 @@ PLAN = {
             "distribution": "onnxruntime-gpu",
             "version": "1.31.1",
             "cuda": "13",
-            "machines": ["facts/host:b%2Fc", "facts/host:new", "here/new"],
+            "machines": ["facts/host:1", "facts/host:0", "here/new"],
             "targets": [
                 {
-                    "machines": ["facts/host:b%2Fc", "facts/host:new", "here/new"],
+                    "machines": ["facts/host:1", "facts/host:0", "here/new"],
                     "selection": {
                         "packages": [
                             {"name": "onnxruntime-gpu", "version": "1.31.1"},
@@ -35,12 +35,12 @@ PLAN = {
             "distribution": "onnxruntime",
             "version": "1.31.1",
             "cuda": None,
-            "machines": ["facts/host:web"],
-            "targets": [{"machines": ["facts/host:web"], "selection": None}],
+            "machines": ["facts/host:2"],
+            "targets": [{"machines": ["facts/host:2"], "selection": None}],
         },
     ],
-    "without_gpu": ["facts/host:web"],
-    "impossible": [{"machine": "facts/host:old", "reasons": REASONS}],
+    "without_gpu": ["facts/host:2"],
+    "impossible": [{"machine": "facts/host:3", "reasons": REASONS}],
 }
 
 
@@ -55,7 +55,7 @@ def ansible_is_there(collections: Path) -> None:
 
 
 def test_each_host_gets_the_exact_set_of_its_group_and_machines_that_are_no_hosts_nothing() -> None:
-    found = part("action.ortgpu_fix_fleet").meaning(PLAN)
+    found = part("action.ortgpu_fix_fleet").meaning(PLAN, ["new", "b/c", "web", "old"])
 
     pins = ["onnxruntime-gpu==1.31.1", "nvidia-cudnn-cu13==9.28.0.42"]
     assert found["hosts"] == {host: {"requirements": pins} for host in ("new", "b/c")}

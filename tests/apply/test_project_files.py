@@ -91,7 +91,8 @@ def killed_at(place: Place, step: int) -> bool:
 
             return call
 
-        os.fsync, os.replace, os.rename = map(counted, (os.fsync, os.replace, os.rename))
+        for name in ("fsync", "replace", "rename"):
+            setattr(os, name, counted(getattr(os, name)))
         try:
             place.change()
         finally:

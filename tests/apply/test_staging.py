@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packaging import tags
 from stand import CUDA, GOOD, REQUIRES, Stand
 
 from ortgpu_fix.apply import staging
@@ -114,6 +115,22 @@ def test_a_requirement_that_must_not_be_unpacked_is_not_downloaded(
 
     assert (error.code, error.values["file"]) == ("wheel-escapes", evil.name)
     assert evil.name not in files_asked(stand)
+
+
+def test_of_the_wheels_of_a_requirement_the_one_that_fits_best_is_installed(
+    stand: Stand, tmp_path: Path
+) -> None:
+    """protobuf has one for each system, and one for all of them."""
+    for path in stand.server.folder.glob("*.whl"):
+        shutil.copy(path, tmp_path)
+    make_wheel(tmp_path, "several", "1.0", files={"several.py": "FOR = 'all'"})
+    here = str(next(iter(tags.sys_tags())))
+    make_wheel(tmp_path, "several", "1.0", files={"several.py": "FOR = 'this'"}, tag=here)
+    stand.server.folder = tmp_path
+
+    stand.apply(stand.plan(GOOD, requires=("several",)))
+
+    assert (stand.venv.site / "several.py").read_text() == "FOR = 'this'"
 
 
 def test_room_is_looked_for_before_the_download(

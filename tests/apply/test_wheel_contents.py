@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import stat
 import warnings
@@ -20,6 +22,7 @@ from ortgpu_fix.apply.wheel_contents import (
     WheelContents,
     check_entry_points,
     info_folder,
+    read_contents,
     read_wheel_contents,
     wheel_contents,
 )
@@ -474,3 +477,20 @@ def test_hostile_wheels_end_in_a_clear_refusal(
 def test_a_wheel_that_is_gone_is_not_broken(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_wheel_contents(tmp_path / FILE)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_the_system(tmp_path: Path) -> None:
+    """A disk that fails says nothing of the wheel."""
+
+    class Failing(io.FileIO):
+        fails = False
+
+        def read(self, size: int | None = -1) -> bytes:
+            if self.fails:
+                raise OSError(errno.EIO, "Input/output error")
+            self.fails = b"METADATA" in (found := super().read(-1 if size is None else size))
+            return found
+
+    wheel = make_wheel(tmp_path, "stand-in", "1.0")
+    with Failing(str(wheel)) as file, pytest.raises(OSError, match="Input/output"):
+        read_contents(file, wheel.name, wheel.stat().st_size)

@@ -544,7 +544,7 @@ def test_what_would_be_lost_is_refused_before_an_index_is_asked(
     prefix: Path, command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = environments.site_packages(prefix)
-    environments.put(folder, "onnxruntime-training", "1.19.2")
+    environments.put(folder, "onnxruntime-training-cpu", "1.19.2")
     before = state_of(prefix.parents[1])
 
     done = command(*PLANNED, "--json", "--python", str(prefix))

@@ -97,7 +97,7 @@ def test_what_is_chosen_later_is_one_line(
     assert (
         "+ 4 requirements        flatbuffers, numpy>=1.21.6, packaging, protobuf: version chosen"
     ) in said
-    assert said.count("version chosen by pip or uv") == 1
+    assert said.count("version chosen by uv") == 1
 
 
 FEED = "https://aiinfra.pkgs.visualstudio.com/PublicPackages/_packaging/onnxruntime-cuda-{}/pypi/"

@@ -30,7 +30,7 @@ MISSING = (
 )
 NO_KERNEL = "CUDA failure 209: no kernel image is available for execution on the device\n"
 TENSORRT = (
-    "EP Error onnxruntime_pybind_state.cc:505 when using ['TensorrtExecutionProvider',"
+    "EP Error onnxruntime_pybind_state.cc:999 when using ['TensorrtExecutionProvider',"
     " 'CUDAExecutionProvider', 'CPUExecutionProvider']\n"
     "Failed to load library libonnxruntime_providers_tensorrt.so with error: libnvinfer.so.10:"
     " cannot open shared object file: No such file or directory\n"
@@ -213,7 +213,7 @@ def test_several_files_are_one_text_and_each_line_is_told_with_its_file(
         assert whole[each["line_number"] - 1] == first
     assert whole[row["line_number"] - 1] == MISSING.strip()
     assert [each["file"] for each in document["files"]] == list(texts)
-    assert "  error.log:2: Failed to load" in said
+    assert "  --> error.log:2\n   |  Failed to load" in said
 
 
 class Terminal(io.TextIOWrapper):
@@ -268,7 +268,7 @@ def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_text("[PYI-1234:ERROR] Failed to execute script 'main'!\n" + MISSING)
     __main__.main(["explain", str(file), "--text-only"])
 
-    assert "The log is from an application with a Python of its own" in capsys.readouterr().out
+    assert "the log is from an application with a Python of its own" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("flags", [(), ("--text-only",), ("--facts", "example")])
@@ -328,7 +328,7 @@ def test_of_one_file_no_name_is_told(run: Run, tmp_path: Path) -> None:
     (tmp_path / "home" / "error.log").write_text("started\n" + MISSING)
 
     assert "files" not in explained(run("explain", "error.log", "--text-only", "--json"))
-    assert "\n  2: Failed" in run("explain", "error.log", "--text-only").stdout
+    assert "  --> error.log:2\n" in run("explain", "error.log", "--text-only").stdout
 
 
 def test_a_file_of_several_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
@@ -393,19 +393,23 @@ def test_the_command_repeats_the_flags_that_were_given(
     done = run("explain", "--facts", facts, *flags, text_in="['CPUExecutionProvider']\n" + MISSING)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].strip().endswith(f"{kept} --apply")
+    assert any(line.endswith(f"{kept} --apply") for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("language", ["C.UTF-8", "zh_CN.UTF-8"])
-def test_the_last_line_is_the_command(language: str, run: Run, machine: Callable[..., str]) -> None:
+def test_the_command_is_alone_on_its_line_and_what_it_installs_is_below(
+    language: str, run: Run, machine: Callable[..., str]
+) -> None:
     facts = machine("onnxruntime 1.26.0")
 
     done = run("explain", "--facts", facts, text_in=MISSING, env={"LANG": language})
 
-    assert done.stdout.splitlines()[-1].strip() == "ortgpu-fix --apply"
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    installs = lines[lines.index("ortgpu-fix --apply") + 1]
+    assert "onnxruntime-gpu 1.31.1" in installs or "onnxruntime-gpu 1.26.0" in installs
 
 
-def test_the_last_line_allows_what_it_would_be_refused_for(
+def test_the_command_line_allows_what_it_would_be_refused_for(
     run: Run, machine: Callable[..., str]
 ) -> None:
     log = MISSING + "UserWarning: Specified provider 'CUDAExecutionProvider' is not in available"
@@ -414,3 +418,66 @@ def test_the_last_line_allows_what_it_would_be_refused_for(
     document = json.loads(run("explain", "--facts", facts, "--json", text_in=log).stdout)
 
     assert document["mending"]["command"] == "ortgpu-fix --allow provider --apply"
+
+
+# What the log shows of its program
+
+VENV = MISSING.replace(
+    "libonnx", "/opt/my app/.venv/lib/python3.11/site-packages/onnxruntime/capi/libonnx", 1
+)
+PORTABLE = (
+    'LoadLibrary failed with error 126 "找不到指定的模块。" when trying to load'
+    ' "D:\\portable\\python_embeded\\Lib\\site-packages\\onnxruntime\\capi\\'
+    'onnxruntime_providers_cuda.dll"\n'
+)
+SMI = """onnxruntime_gpu-1.19.2.dist-info
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|   0  NVIDIA GeForce RTX 3060        Off |   00000000:01:00.0  On |                  N/A |
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("--text-only",)])
+@pytest.mark.parametrize(
+    ("log", "command"),
+    [
+        (VENV, "ortgpu-fix --python '/opt/my app/.venv' --apply"),
+        (PORTABLE, r"ortgpu-fix --python D:\portable\python_embeded\python.exe --apply"),
+    ],
+)
+def test_the_command_has_the_environment_that_the_log_names(
+    log: str, command: str, flags: tuple[str, ...], run: Run
+) -> None:
+    document = explained(run("explain", "-", *flags, "--json", text_in=log))
+
+    assert document["mending"]["command"] == command
+    assert [row["here"] for row in document["explanations"]] == [None]
+
+
+def test_what_would_be_installed_follows_from_the_outputs_in_the_log(run: Run) -> None:
+    mending = explained(run("explain", "-", "--json", text_in=SMI + VENV))["mending"]
+
+    assert "nvidia-cublas-cu12 12.2.5.6" in mending["installs"]
+    assert not [each for each in mending["installs"] if each.startswith("onnxruntime-gpu")]
+    assert explained(run("explain", "-", "--json", text_in=VENV))["mending"]["installs"] == []
+
+
+def test_where_nothing_decides_the_versions_the_question_is_asked(run: Run) -> None:
+    said = run("explain", "-", "--text-only", text_in=VENV).stdout
+
+    assert "ask:" in said
+    assert "which driver and GPU" in said
+
+
+@pytest.mark.parametrize(
+    ("environ", "text", "told"),
+    [
+        ({}, PORTABLE, "原因："),
+        ({"LANG": "en_US.UTF-8"}, PORTABLE, "cause:"),
+        ({"ORTGPU_FIX_LANG": "en"}, PORTABLE, "cause:"),
+        ({}, PORTABLE.replace("找不到指定的模块。", ""), "cause:"),
+    ],
+)
+def test_a_chinese_log_is_answered_in_chinese_where_no_language_is_set(
+    environ: dict[str, str], text: str, told: str, run: Run
+) -> None:
+    assert told in run("explain", "-", "--text-only", text_in=text, env=environ).stdout

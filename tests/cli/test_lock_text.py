@@ -114,3 +114,45 @@ def test_what_a_file_of_a_commit_includes_is_of_that_commit(repository: Path) ->
     found = read_included("HEAD:su:b/r.txt", read_lock_text("HEAD:su:b/r.txt"))
 
     assert found == {("HEAD:su:b/r.txt", "../g.txt"): ("HEAD:g.txt", "old==1\n")}
+
+
+def test_nothing_that_a_repository_names_is_run_for_a_file_of_a_commit(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partial clone fetches what it lacks, with the program that its configuration names."""
+    ran = repository / "ran"
+    blob = subprocess.check_output(["git", "rev-parse", "HEAD:uv.lock"], text=True).strip()
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    hook = repository / "hook"
+    hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    hook.chmod(0o755)
+    for name, value in (
+        ("remote.origin.url", str(repository)),
+        ("remote.origin.uploadpack", str(hook)),
+        ("remote.origin.promisor", "true"),
+        ("extensions.partialClone", "origin"),
+        ("core.repositoryFormatVersion", "1"),
+        ("core.fsmonitor", str(hook)),
+        ("protocol.allow", "always"),
+        ("protocol.file.allow", "always"),
+    ):
+        subprocess.run(["git", "config", name, value], check=True)
+
+    with pytest.raises(Error, match="lock-unreadable"):
+        read_lock_text("HEAD:uv.lock")
+    assert not ran.exists()
+
+    monkeypatch.setattr(lock_text, "_FETCHES_NOTHING", {})
+    with pytest.raises(Error, match="lock-unreadable"):
+        read_lock_text("HEAD:uv.lock")
+    assert ran.exists(), "without that it is run"
+
+
+def test_a_bare_repository_that_lies_in_a_checkout_is_not_taken_up(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "clone", "-q", "--bare", ".", "inner"], check=True)
+    monkeypatch.chdir(repository / "inner")
+
+    with pytest.raises(Error, match="lock-unreadable"):
+        read_lock_text("HEAD:uv.lock")

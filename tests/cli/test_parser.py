@@ -240,7 +240,7 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--gpu", "8.0"], "`--driver` and `--gpu`"),
         (["--driver", "x", "--gpu", "8.0"], "`--driver x`"),
         (["--driver", "535", "--gpu", "eight"], "`--gpu eight`"),
-        (["--driver", "535", "--gpu", "8.0", "--facts", "x"], "--driver, --facts"),
+        (["--driver", "535", "--gpu", "8.0", "--facts", "x", "--facts", "y"], "--driver, --facts"),
         (["--ignore-gpu", "x"], "`--ignore-gpu x`"),
         (["--ort", "latst"], "`--ort latst`"),
         (["--cuda", "twelve"], "`--cuda twelve`"),
@@ -297,7 +297,7 @@ def test_an_error_as_json(run: Run) -> None:
     assert document["schema"] == 1
     assert document["error"] == {
         "code": "wish-cuda",
-        "message": "`--cuda x` is not a CUDA major version",
+        "message": "`--cuda x` is not a CUDA version with known packages: 11, 12, 13",
         "hint": "For example `--cuda 12`",
     }
 
@@ -305,7 +305,10 @@ def test_an_error_as_json(run: Run) -> None:
 def test_an_error_in_chinese(process: Run) -> None:
     done = process("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
 
-    assert done.stderr == "错误：`--cuda x` 不是 CUDA 主版本号\n\n提示：例如 `--cuda 12`\n"
+    assert (
+        done.stderr
+        == "错误：`--cuda x` 不是有已知软件包的 CUDA 版本：11, 12, 13\n\n提示：例如 `--cuda 12`\n"
+    )
 
 
 def test_apply_without_a_terminal_wants_a_yes(run: Run, tmp_path: Path) -> None:
@@ -665,11 +668,11 @@ def test_an_encoding_that_lacks_a_character(encoding: str, process: Run, tmp_pat
 
 
 def test_an_error_inside_an_error_is_said_in_words() -> None:
-    inner = Error("wish-cuda", value="x")
+    inner = Error("wish-cuda", value="x", known="11, 12")
 
     message = load_texts("en").error(Error("apply-failed", cause=inner))
 
-    assert "`--cuda x` is not a CUDA major version" in message.text
+    assert "`--cuda x` is not a CUDA version with known packages: 11, 12" in message.text
 
 
 def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:

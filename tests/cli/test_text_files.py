@@ -17,11 +17,12 @@ def test_each_line_is_told_with_its_file(tmp_path: Path) -> None:
     one.write_text("started\nended")
     other.write_text(FAILED)
     search = Search(parse_failures(load_table("failures")))
-    begins = read_texts([str(one), str(other)], search)
+    begins, text = read_texts([str(one), str(other)], search)
     [found] = search.explanations()
 
     assert place(begins, found.line_number) == f"{other}:1"
-    assert place(begins[:1], 2) == "2"
+    assert place(begins[:1], 2) == f"{one}:2"
+    assert text.split("\n") == ["started", "ended", *FAILED.split("\n")]
 
 
 def test_of_a_text_of_any_length_a_part_is_read(tmp_path: Path) -> None:

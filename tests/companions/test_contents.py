@@ -444,7 +444,7 @@ def test_the_modules_that_travel_are_read() -> None:
 
 def test_in_a_project_the_loader_requires_the_versions_of_the_plan() -> None:
     rows = selection("1.26.0", CUDA_12)
-    loader, placeholder = project_companions(rows, MATRIX, LINUX, MODULES)
+    loader, placeholder = project_companions(rows, MATRIX, LINUX, MODULES, "1.26.0")
     text = unzip(loader)[f"ortgpu_fix_libraries-{loader.version}.dist-info/METADATA"].decode()
     assert [line for line in text.splitlines() if line.startswith("Requires-Dist")] == [
         "Requires-Dist: onnxruntime-gpu==1.26.0",
@@ -469,4 +469,4 @@ def test_in_a_project_the_loader_requires_the_versions_of_the_plan() -> None:
 
 
 def test_a_project_gets_no_companions_where_nothing_is_to_be_loaded() -> None:
-    assert project_companions((), MATRIX, LINUX, MODULES) == ()
+    assert project_companions((), MATRIX, LINUX, MODULES, "") == ()

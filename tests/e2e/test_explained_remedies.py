@@ -106,6 +106,12 @@ CASES = {
         (GPU_BUILD, "onnxruntime 1.22.1"),
         remove=("onnxruntime/__init__.py", "onnxruntime/capi/build_and_package_info.py"),
     ),
+    "left half removed by pip": Case(
+        "package-half-removed",
+        "WARNING: Ignoring invalid distribution ~nnxruntime-gpu (/srv/lib/site-packages)\n",
+        (GPU_BUILD, "onnxruntime 1.22.1"),
+        remove=("onnxruntime/__init__.py", "onnxruntime/capi/build_and_package_info.py"),
+    ),
     "a provider's file taken away": Case(
         "provider-files-missing",
         MISSING.format("libonnxruntime_providers_shared.so"),

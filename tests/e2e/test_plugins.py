@@ -193,10 +193,13 @@ def test_where_the_nodes_of_a_plugin_ran_is_what_counts(
 
     code, without = verified()
     assert (code, without["verdict"]) == (6, "no-gpu"), without
-    code, on_cpu = verified(PLUGIN_ON_CPU="1")
+    code, on_cpu = verified(ORTGPU_PLUGIN_ON_CPU="1")
     assert (code, on_cpu["verdict"]) == (6, "cpu-fallback"), on_cpu
     runtime = next(environments.site_packages(python).rglob("libcudart.so.12")).parent
-    found = {"PLUGIN_ON_CPU": "1", "LD_LIBRARY_PATH": f"{driver['LD_LIBRARY_PATH']}:{runtime}"}
+    found = {
+        "ORTGPU_PLUGIN_ON_CPU": "1",
+        "LD_LIBRARY_PATH": f"{driver['LD_LIBRARY_PATH']}:{runtime}",
+    }
     (app := tmp_path / "app.py").write_text(SESSION)
     done = call(program, "run", "--json", "--python", python, "--", "python", app, MODEL,
                 check=False, environ=prover.environ | driver | found)  # fmt: skip

@@ -165,11 +165,31 @@ def test_no_build_is_said_with_null() -> None:
     assert facts_json.from_json(changed("onnxruntime", None)).onnxruntime is None
 
 
-def test_no_driver_and_unknown_gpus_are_said_with_null() -> None:
-    read = facts_json.from_json({**SHORT, "driver": None, "gpus": None})
+@pytest.mark.parametrize(
+    ("change", "unknown"),
+    [
+        ({"driver": ..., "gpus": ...}, "driver-and-gpus"),
+        ({"driver": ...}, "driver"),
+        ({"driver": {"version": None, "cuda": None}}, "driver"),
+        ({"driver": {}}, "driver"),
+        ({"gpus": ...}, "gpus"),
+        ({"gpus": None}, "gpus"),
+        ({"driver": {"cuda": "12.4"}, "gpus": None}, "gpus"),
+        ({"driver": None, "gpus": None}, None),
+        ({"driver": None}, None),
+        ({"driver": ..., "gpus": []}, None),
+        ({"driver": {"error": "nvml-3: NVML answers 3"}, "gpus": None}, None),
+        ({}, None),
+    ],
+)
+def test_absent_unknown_and_unreadable_are_three_facts(
+    change: dict[str, Any], unknown: str | None
+) -> None:
+    document = {key: value for key, value in {**SHORT, **change}.items() if value is not ...}
+    read = facts_json.from_json(document)
 
-    assert read.driver is None
-    assert read.gpus is None
+    assert read.unknown == unknown
+    assert (read.driver is None) == (change.get("driver", ...) is None)
 
 
 def test_a_package_is_found_by_its_name() -> None:
@@ -192,10 +212,8 @@ def test_a_package_is_found_by_its_name() -> None:
         ("platform.machine", "armv7l", "platform.machine", "must be one of x86_64, aarch64"),
         ("platform.libc", "glibc", "platform.libc", "'glibc'"),
         ("platform.colour", "blue", "platform.colour", "not a key"),
-        ("driver", ..., "driver", "missing"),
         ("driver.cuda", "twelve", "driver.cuda", "'twelve'"),
         ("driver.cuda", 12.2, "driver.cuda", "must be a text"),
-        ("gpus", ..., "gpus", "missing"),
         ("gpus", {}, "gpus", "must be a list"),
         ("gpus.0", "A100", "gpus[0]", "must be an object"),
         ("gpus.0.compute_capability", "8", "gpus[0].compute_capability", "'8'"),

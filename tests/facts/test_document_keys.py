@@ -152,12 +152,10 @@ FACTS = Facts(
     sources={"gpus": "nvml"},
 )
 REQUIRED = {
-    *("schema", "platform", "platform.system", "platform.machine", "driver", "gpus", "python"),
+    *("schema", "platform", "platform.system", "platform.machine", "python"),
     *("python.version", "packages", "packages[0].name", "packages[0].version"),
     "libraries[0].name",  # of a list that need not be there
 }
-MAY_BE_NULL = {"driver", "gpus"}
-"""Of these: there is none, or not known, which somebody has to say."""
 NUMBERS = {"platform.libc", "driver.version", "driver.cuda", "python.version"}
 NUMBERS |= {"gpus[0].compute_capability"}
 CHOICES = {"platform.system", "platform.machine", "python.environment", "python.change"}
@@ -215,7 +213,7 @@ def test_what_need_not_be_there_may_be_left_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", KEYS)
 def test_null_is_as_good_as_nothing(name: str) -> None:
-    needed = name in REQUIRED - MAY_BE_NULL
+    needed = name in REQUIRED
 
     assert refused(with_value(name, None)) == (name if needed else None)
 

@@ -19,7 +19,7 @@ from ortgpu_fix.resolve.resolver import resolve
         ("onnxruntime (<2.0.0,>=1.32.0)", "onnxruntime<2.0.0"),
         ("onnxruntime>1.31; sys_platform == 'linux'", 'onnxruntime; sys_platform == "linux"'),
         ("onnxruntime~=1.32.0", "onnxruntime==1.32.*"),
-        ("onnxruntime==1.22.1", "onnxruntime==1.22.*"),
+        ("onnxruntime==1.22.1", "onnxruntime==1.22.1"),
         ("OnnxRuntime_GPU[cudnn]>=1.32", "OnnxRuntime_GPU[cudnn]"),
         ("onnxruntime==1.22.*", "onnxruntime==1.22.*"),
         ("onnxruntime!=1.24.0,<1.30", "onnxruntime!=1.24.0,<1.30"),
@@ -55,3 +55,19 @@ def test_nobody_is_sent_to_an_index_for_the_users_own_project() -> None:
     codes = {row.change.code for row in made.unlock}
     assert "own-requirement" in codes
     assert "other-version" not in codes
+
+
+def test_the_users_own_project_and_another_package_are_two_changes() -> None:
+    app = {"name": "app", "version": "0.1.0", "requires": ["onnxruntime<1.10"], "local": True}
+    other = {"name": "other", "version": "2.0", "requires": ["onnxruntime<1.10"]}
+    facts = synthetic.facts(app, other, "onnxruntime 1.9.0")
+    made = resolve(facts, PlanOptions(), load_matrix(torch=False))
+    changes = [
+        [(why.code, [str(by) for by in why.by]) for why in row.changes] for row in made.unlock
+    ]
+    assert [("own-requirement", ["app 0.1.0"]), ("other-version", ["other 2.0"])] in changes
+
+
+def test_an_exact_pin_of_the_users_project_stays() -> None:
+    made = _plan("onnxruntime==1.22.1", local=True)
+    assert (made.verdict, made.release, made.placeholder) == ("fixable", "1.22.0", "1.22.1+ortgpu")

@@ -73,6 +73,7 @@ SELDOM = {
     "onnxruntime-shadowed",
     "optional-library-unavailable",
     "other-build-in-use",
+    "package-half-removed",
     "plugin-not-registered",
     "preload-dlls-unknown",
     "preload-failed",

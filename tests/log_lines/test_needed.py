@@ -97,7 +97,7 @@ def test_without_a_library_by_name_no_sentence_has_a_gap() -> None:
     assert "  " not in found.remedy
 
 
-@pytest.mark.parametrize(("named", "both"), [("", True), ("onnxruntime 1.16.3\n", False)])
+@pytest.mark.parametrize(("named", "both"), [("", True), ("onnxruntime-gpu==1.16.3\n", False)])
 def test_a_program_s_own_release_counts_and_not_the_machine_s(named: str, *, both: bool) -> None:
     log = (
         "[PYI-1234:ERROR] Failed to execute script 'main' due to unhandled exception!\n" + named

@@ -5,7 +5,10 @@ what stands in the same text besides), and a short excerpt. What begins with `re
 by the real programs. `healthy` is a text in which nothing is wrong, `none` a failure of another
 kind, `prose` one in which people tell of a failure and no program's line does: of these nothing is
 said. A third is aside, by the project's name alone, for onnxruntime's own threads by their address:
-whoever wrote the rules did not look at what is said of it until they were finished.
+whoever wrote the rules did not look at what is said of it until they were finished. It was run
+once, on 2026-11-28, with the labels that it had before prose was left out: of 505 with a cause
+411 were right, 79 got no answer and 15 another one (2 of these an effect, which is told as one);
+of 88 in which nothing of ours is wrong 3 got an answer. No rule was written after that.
 """
 
 from __future__ import annotations
@@ -92,10 +95,7 @@ def test_where_no_line_says_a_failure_nothing_is_said() -> None:
     assert of("alarm") == set()
 
 
-WRONG = {
-    "https://github.com/chflame163/ComfyUI_CatVTON_Wrapper/issues/51",
-    "https://github.com/microsoft/onnxruntime/issues/5351",
-}
+WRONG = {"https://github.com/microsoft/onnxruntime/issues/5351"}
 """TensorRT's library is missing, and CUDA's is taken to be."""
 
 

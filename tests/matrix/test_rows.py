@@ -51,6 +51,7 @@ def tables() -> dict[str, Any]:
         "floors": {"floor": []},
         "limits": {"limit": [], "defect": []},
         "consumers": {"consumer": []},
+        "applications": {"application": []},
     }
 
 

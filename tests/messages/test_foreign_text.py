@@ -160,6 +160,8 @@ def test_any_text(text: str) -> None:
         "git+https://github.com/o/r@v1.0#egg=x",
         "https://example.org/a.whl#sha256=0a",
         "https://example.org/x.git#subdirectory=a/b",
+        '["https://example.org","me@example.org"]',
+        "'https://example.org': me@example.org",
         "/home/me/a#b?c",
         "a\tb\nc",
         "显卡驱动 ✓",

@@ -50,7 +50,6 @@ def test_every_python(version: str, tmp_path: Path) -> None:
     assert target.bits == 64
     assert target.kind == "venv"
     assert not target.externally_managed
-    assert target.pip_version is None
     assert target.pth
     assert target.prefix == str(tmp_path / "venv")
     assert target.purelib == str(site_packages(interpreter))
@@ -69,7 +68,6 @@ def test_an_environment_with_pip_that_sees_the_system(tmp_path: Path) -> None:
     )
     target = describe(tmp_path / "venv" / "bin" / "python")
 
-    assert target.pip_version is not None
     assert target.find("pip") is not None
 
 
@@ -82,7 +80,6 @@ def test_an_environment_that_uv_made(tmp_path: Path) -> None:
     target = describe(tmp_path / "venv" / "bin" / "python")
 
     assert target.kind == "venv"
-    assert target.pip_version is None
 
 
 def test_distributions_as_they_are_found(venv: Path) -> None:
@@ -314,6 +311,59 @@ def test_a_gutted_folder(venv: Path) -> None:
     assert not build.intact
 
 
+@pytest.mark.parametrize("name", ["numpy", "Some_Lib"])
+def test_what_onnxruntime_requires_without_its_files_is_not_intact(venv: Path, name: str) -> None:
+    """Its metadata say that it is there, and `import onnxruntime` fails."""
+    site = site_packages(venv)
+    put_onnxruntime(site)
+    put(site, "onnxruntime-extended", "1.0", requires=["some.lib>=1; python_version > '3'"])
+    files = {
+        f"{name}/core/more.py": b"",
+        f"{name}/__init__.py": b"",
+        f"{name}/core/__init__.py": b"",
+    }
+    put(site, name, "2.0", files=files)
+    put(site, "app", "1", files={"app/__init__.py": b""})
+    key = name.lower().replace("_", "-")
+
+    whole = describe(venv)
+    assert [row.missing for row in whole.installed if row.key == key] == [0]
+    shutil.rmtree(site / name)
+    shutil.rmtree(site / "app")
+
+    found = environment.packages_of(describe(venv))
+    assert {row.name for row in found if not row.intact} == {key}
+
+
+def test_of_a_module_in_a_folder_of_several_one_file_is_looked_at(venv: Path) -> None:
+    site = site_packages(venv)
+    files = {"google/_upb/_message.so": b"", "google/protobuf/__init__.py": b"", "../x.py": b""}
+    put(site, "protobuf", "6.31.1", files=files)
+    put(site, "flatbuffers", "25.2.10", files={"flatbuffers.py": b""})  # no package in it
+
+    assert [row.missing for row in describe(venv).installed] == [0, 0]
+    (site / "google" / "protobuf" / "__init__.py").unlink()
+    assert [(row.key, row.missing) for row in describe(venv).installed] == [
+        ("flatbuffers", 0),
+        ("protobuf", 1),
+    ]
+
+
+def test_the_size_of_nvidias_wheels_and_who_asked_for_them(venv: Path) -> None:
+    """uv marks all that it installs as asked for, and pip what was."""
+    site = site_packages(venv)
+    files = {"nvidia/cublas/lib/libcublas.so.12": b"x" * 5_000, "nvidia/cublas/a.h": b"y" * 300}
+    asked = {"REQUESTED": ""}
+    put(site, "nvidia-cublas-cu12", "12.8.4.1", files=files, extra=asked)
+    put(site, "nvidia-curand-cu12", "10.3.9.90", extra=asked, installer="uv")
+    put(site, "nvidia-cufft-cu12", "11.3.3.83")
+    put(site, "app", "1", extra=asked)
+
+    rows = {row.name: row for row in environment.packages_of(describe(venv))}
+    assert rows["nvidia-cublas-cu12"].size == 5_300
+    assert [name for name, row in rows.items() if row.requested] == ["nvidia-cublas-cu12"]
+
+
 def test_a_small_file_that_was_edited(venv: Path) -> None:
     site = site_packages(venv)
     put_onnxruntime(site)
@@ -432,6 +482,22 @@ def test_user_site_counts_where_the_interpreter_uses_it(tmp_path: Path) -> None:
     assert seen.kind in {"system", "user"}
     assert seen.find("mine") is not None
     assert parse_target(hidden, "").find("mine") is None
+
+
+def test_a_user_site_in_another_folder_counts_as_in_the_users_python(tmp_path: Path) -> None:
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    put(tmp_path / "base" / "lib" / version / "site-packages", "onnxruntime", "1.20.0")
+    environ = {
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "PYTHONUSERBASE": str(tmp_path / "base"),
+    }
+
+    seen = parse_target(describe_target(own_base(), runner=run.run, environ=environ), "")
+
+    found = seen.find("onnxruntime")
+    assert found is not None
+    assert found.version == "1.20.0"
 
 
 @pytest.mark.parametrize(

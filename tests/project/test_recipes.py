@@ -148,7 +148,9 @@ def test_poetry_1_keeps_the_version_for_machines_without_the_wheels() -> None:
         "[build-system]\nrequires = []\n"
     )
     [made] = changed("poetry", text)
-    wanted_text = text.replace('onnxruntime = "^1.32"', POETRY.replace("VERSION", "^1.32"))
+    wanted_text = text.replace(
+        'onnxruntime = "^1.32"', POETRY.replace("VERSION", "^1.32,!=1.26.0+ortgpu")
+    )
     wanted_text = wanted_text.replace('"^1.31"', '"*"')
     wanted_text = wanted_text.replace(
         'fastembed = "*"\n\n', f'fastembed = "*"\n{POETRY_LIBRARIES}\n'
@@ -163,8 +165,8 @@ def test_poetry_2_has_the_requirements_in_the_project_and_their_sources_in_its_t
     text = of_uv('    "onnxruntime (>=1.32.0,<2.0.0)",\n    "fastembed",') + "\n[build-system]\n"
     [made] = changed("poetry", text)
     assert f'    "onnxruntime<2.0.0",\n    "ortgpu-fix-libraries; {LINUX}",\n' in made
-    table = f"[tool.poetry.dependencies]\n{POETRY.replace('VERSION', '*')}\n{POETRY_LIBRARIES}"
-    assert table in made
+    both = POETRY.replace("VERSION", "!=1.26.0+ortgpu")
+    assert f"[tool.poetry.dependencies]\n{both}\n{POETRY_LIBRARIES}" in made
     assert changed("poetry", made) == [made]
 
 
@@ -175,7 +177,14 @@ def test_poetry_keeps_the_group_in_which_the_dependency_is() -> None:
     )
     [made] = changed("poetry", text)
     assert made.startswith('[tool.poetry.dependencies]\npython = ">=3.10"\n\n[tool.poetry.group')
-    assert '{version = "1.20.*", markers' in made
+    assert '{version = "1.20.*,!=1.26.0+ortgpu", markers' in made
+
+
+def test_poetry_takes_the_placeholder_for_no_way_of_a_version_elsewhere() -> None:
+    text = '[tool.poetry.dependencies]\npython = ">=3.10"\nonnxruntime = "^1.20 || ^2.0"\n'
+    [made] = changed("poetry", text)
+    assert '{version = "^1.20,!=1.26.0+ortgpu || ^2.0,!=1.26.0+ortgpu", markers' in made
+    assert changed("poetry", made) == [made]
 
 
 @pytest.mark.parametrize(("wish", "stays"), [("1.26.0", True), ("==1.26.0", True), ("x y", False)])

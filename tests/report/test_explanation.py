@@ -33,25 +33,30 @@ def test_a_log_that_tells_something() -> None:
 
     text = plain(explanation_sections(found, EN))
 
-    assert text.startswith("cudnn-9-missing\n  1: ")
-    assert "libcudnn.so.9" in text
-    assert "cuda-provider-not-created" in text  # as what follows from it
-    assert "$ ortgpu-fix --apply" in text
+    assert text.startswith(
+        "error[cudnn-9-missing]: cuDNN 9 was not found (libcudnn.so.9)\n  --> 1\n"
+    )
+    assert "  |  Failed to load library" in text
+    assert "also:   cuda-provider-not-created" in text
+    assert "fix:    Install nvidia-cudnn-cu12" in text
+    assert "ask:    which driver and GPU does it run on?" in text
 
 
 def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
     found = explain_log(MISSING, TABLE)
     here = (Here("not-so", why=reason("here-libraries", version="1.26.0")),)
-    mends = Mending(reason("mend-right"), ("verify",))
+    mends = Mending(reason("mend-right"), ("verify",), code="cudnn-9-missing")
 
-    text = plain(explanation_sections(found, EN, here, mends, command="ortgpu-fix verify"))
-
-    assert (
-        "Not so here: onnxruntime-gpu 1.26.0 has the libraries that it needs, and they are found"
-        in text
+    sections = explanation_sections(
+        found, EN, here, mends, command="ortgpu-fix verify", installs=["a 1"], machine="host.json"
     )
-    assert text.splitlines()[-1].strip() == "ortgpu-fix verify"
+    text = plain(sections)
+
+    assert "host.json:  ruled out. onnxruntime-gpu 1.26.0 has the libraries that it needs" in text
+    fix = text.splitlines().index("            ortgpu-fix verify")
+    assert text.splitlines()[fix + 1].strip() == "installs a 1"
     assert text.count("ortgpu-fix verify") == 1
+    assert "ask:" not in text
 
 
 def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -> None:
@@ -62,7 +67,7 @@ def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -
     text = plain(explanation_sections(found, EN, mending=mends))
 
     said = [line.strip() for line in text.splitlines()[-3:]]
-    assert said[0].startswith("No package mends this: it is up to whoever runs the machine")
+    assert said[0].startswith("Packages can't fix this: the driver, container or virtual machine")
     assert said[1:] == ["The driver does not answer: timeout", EN.remedy(stop)]
 
 
@@ -70,7 +75,7 @@ def test_what_only_the_owner_of_a_host_can_run_is_marked() -> None:
     found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
 
     assert found[0].owner_commands == found[0].commands == ("sudo reboot",)
-    assert "$ sudo reboot  # for the owner of the host" in plain(explanation_sections(found, EN))
+    assert "sudo reboot  # for the owner of the host\n" in plain(explanation_sections(found, EN))
 
 
 def test_windows_is_not_told_what_only_others_have() -> None:
@@ -122,10 +127,11 @@ def test_a_line_is_shown_once_and_the_same_text_with_all_its_lines() -> None:
 
     lines = plain(explanation_sections(found, EN)).splitlines()
 
+    assert [line for line in lines if "-->" in line] == ["  --> 1, 5", "  --> 3"]
     first, second = [line.strip() for line in lines if "CUDA failure" in line]
-    assert first.startswith("1, 5: ")
+    assert first.startswith("|  …")
     assert first.endswith(f"const char*, {gone}0")
-    assert second == f"3: {gone}1"
+    assert second == f"|  {gone}1"
 
 
 def test_as_json_it_has_what_was_there_before_and_more() -> None:
@@ -149,20 +155,21 @@ def test_as_json_the_machine_and_the_command_are_there() -> None:
     here = (Here("unseen", why=reason("here-only-there")),)
     mends = Mending(reason("mend-here"), ("--apply",))
 
-    document = explanation_json(found, EN, here, mends, "ortgpu-fix --apply")
+    document = explanation_json(found, EN, here, mends, command="ortgpu-fix --apply")
 
     (row,) = rows(document)
     assert row["here"]["state"] == "unseen"
     assert row["here"]["says"] == ["it shows only while the program runs"]
     assert document["mending"] == {
         "code": "mend-here",
-        "text": "This mends what is wrong here",
+        "text": "This fixes it on this machine",
         "command": "ortgpu-fix --apply",
+        "installs": [],
     }
 
 
 def test_every_severity_has_a_look() -> None:
-    one = Explanation("x", "info", "a", 1, "cause", "remedy", (), fixable=False, sources=())
+    one = Explanation("x", "info", "what", "a", 1, "cause", "remedy", (), fixable=False, sources=())
 
     for severity in SEVERITIES:
         assert plain(explanation_sections([one._replace(severity=severity)], EN))
@@ -179,4 +186,5 @@ def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
     """A list of both builds is as good a reason."""
     found = explain_log(f"{MISSING}onnxruntime 1.22.1\nonnxruntime-gpu 1.26.0\n", TABLE)
 
-    assert "The log also shows: two-builds-listed" in plain(explanation_sections(found, EN))
+    also = "also:   two-builds-listed, cuda-provider-not-created"
+    assert also in plain(explanation_sections(found, EN))

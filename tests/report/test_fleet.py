@@ -112,7 +112,7 @@ def against(version: str, *codes: str) -> ExcludedMachine:
     [machine] = made("nothing").without_gpu
     reasons = tuple(reason("no-wheel-python", python=code) for code in codes)
     return ExcludedMachine(
-        version=version, by=(ExclusionReason(machines=(machine,), reasons=reasons),)
+        version=version, by=(ExclusionReason(machines=(machine,), machine=reasons),)
     )
 
 

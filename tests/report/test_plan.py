@@ -56,8 +56,8 @@ Plan
   + 2 nvidia wheels       for CUDA 12, 200 MB
   + ortgpu-fix-libraries  1.26.0, loads these libraries for every application
   + onnxruntime           1.26.0, empty: for packages that require onnxruntime
-  + flatbuffers           version chosen by pip or uv at install time
-                          500 MB to download
+  + flatbuffers           version chosen by uv at install time
+                          up to 500 MB to download
 
 To use a newer release
   onnxruntime-gpu 1.31.0  driver >= 580.65.06
@@ -91,7 +91,7 @@ def test_what_is_on_this_machine_is_not_counted_as_a_download() -> None:
 
     assert total(files[0]).endswith("to download; another 100 MB are on this machine")
     assert total(*files) == "Nothing to download: all of it is on this machine"
-    assert total("another.whl") == "500 MB to download"
+    assert total("another.whl") == "up to 500 MB to download"
 
 
 def test_a_plan_with_all_there_is() -> None:
@@ -208,7 +208,7 @@ def test_where_a_flag_makes_it_possible_only_things_as_they_are_do_not_work(
         "flags": "--torch",
         **dict.fromkeys(("by", "command", "requirement", "file", "python"), "app"),
     }
-    unlock = tuple(Unlock(reason(code, **values), (Named("a", "1"),)) for code in changes)
+    unlock = tuple(Unlock((reason(code, **values),), (Named("a", "1"),)) for code in changes)
     made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(unlock=unlock)
 
     (*_, section) = plan_sections(made, facts, EN, verbose=False, asked=False, command="")
@@ -582,7 +582,7 @@ def test_a_release_that_is_installed_anew_has_one_version() -> None:
 @pytest.mark.parametrize(
     ("taken", "line"),
     [
-        (False, "500 MB to download. With `--prefer small`: 655 MB less"),
+        (False, "up to 500 MB to download (`--prefer small`: -655 MB)"),
         (True, "655 MB less than the newest: "),
     ],
 )
@@ -610,7 +610,7 @@ def test_where_wheels_are_at_hand_the_smallest_set_is_not_offered() -> None:
 
     assert last(*here) == "Nothing to download: all of it is on this machine"
     assert last(here[0]).endswith("to download; another 100 MB are on this machine")
-    assert last("another.whl").endswith(". With `--prefer small`: 655 MB less")
+    assert last("another.whl").endswith(" (`--prefer small`: -655 MB)")
 
 
 def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> None:
@@ -627,7 +627,7 @@ def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> No
         (row.head, row.text) for row in rows
     ]
     assert rows[-1].text == (
-        "500 MB to download; what comes from other indexes is not counted; "
+        "up to 500 MB to download; what comes from other indexes is not counted; "
         "what torch requires besides comes on top"
     )
 
@@ -635,8 +635,8 @@ def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> No
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "500 MB to download"),
-        (1, "400 MB to download; another 100 MB are on this machine"),
+        (0, "up to 500 MB to download"),
+        (1, "up to 400 MB to download; another 100 MB are on this machine"),
         (3, "Nothing to download: all of it is on this machine"),
     ],
 )
@@ -829,12 +829,14 @@ def test_changes_that_allow_the_same_share_a_line() -> None:
     plan, _ = made(driver="12.2")
     both = ("newer-driver", {"floor": "580.1"}), ("drop-wish", {"wish": "--ort"})
     rows = [
-        Unlock(change=reason(code, **more), gains=(Named("onnxruntime-gpu", "2.0"),))
+        Unlock(changes=(reason(code, **more),), gains=(Named("onnxruntime-gpu", "2.0"),))
         for code, more in both
     ]
     rows.insert(
         1,
-        Unlock(change=reason("drop-wish", wish="--cuda"), gains=(Named("onnxruntime-gpu", "1.9"),)),
+        Unlock(
+            changes=(reason("drop-wish", wish="--cuda"),), gains=(Named("onnxruntime-gpu", "1.9"),)
+        ),
     )
     said = {"verbose": False, "asked": False, "command": ""}
     sections = plan_sections(
@@ -877,7 +879,7 @@ def why(number: int) -> tuple[Reason, ...]:
 
 def rows(package: str, *versions: str) -> list[Rejected]:
     return [
-        Rejected(package=package, version=version, reasons=why(number))
+        Rejected(package=package, version=version, machine=why(number))
         for number, version in enumerate(versions)
     ]
 
@@ -917,7 +919,7 @@ def test_what_is_older_than_the_release_that_is_taken_needs_no_reason() -> None:
 
 
 def test_neighbours_with_the_same_reasons_are_one() -> None:
-    same = [row._replace(reasons=why(1)) for row in rows("onnxruntime-gpu", *ORT)]
+    same = [row._replace(machine=why(1)) for row in rows("onnxruntime-gpu", *ORT)]
 
     assert len(shown(*same)) == 1
 

@@ -248,6 +248,7 @@ def explained(code: str = "a-failure", **more: Any) -> Explanation:
     values: dict[str, Any] = {
         "code": code,
         "severity": "error",
+        "what": "what is wrong",
         "line": "E: no",
         "line_number": 7,
         "cause": "the cause",
@@ -255,69 +256,65 @@ def explained(code: str = "a-failure", **more: Any) -> Explanation:
         "commands": ("ortgpu-fix --apply", "sudo reboot"),
         "fixable": True,
         "sources": ("https://1", "https://2", "https://3"),
-        "evidence": (LogLine(line="  E: no ", line_number=7),),
+        "evidence": (LogLine(line="  E: no ", line_number=7, message="E: no"),),
         "owner_commands": ("sudo reboot",),
     }
     return Explanation(**{**values, **more})
 
 
 def test_an_explanation_in_words() -> None:
-    [section] = explanation_sections([explained(consequences=("b", "c"))], EN)
+    one = explained(consequences=("b", "c"), ask="which GPU?", origin="comfyui")
+    seen, said = explanation_sections([one], EN, origins={"comfyui": "ComfyUI"})
 
-    assert section.heading == "a-failure"
-    assert list(section.rows) == [
-        Row(text="7: E: no", style="dim"),
-        Row(text="the cause", style="red"),
-        Row(text=EN.label("explained-follows", codes="b, c")),
-        Row(text="the remedy"),
-        Row(text="$ ortgpu-fix --apply"),
-        Row(text=f"$ sudo reboot  # {EN.label('for-owner')}"),
-        Row(text="https://1", style="dim"),
-        Row(text="https://2", style="dim"),
+    assert (seen.heading, [row.text for row in seen.rows]) == (
+        *("error[a-failure]: what is wrong", ["--> 7", " |  E: no"]),
+    )
+    assert [(row.head, row.text, row.whole) for row in said.rows] == [
+        ("cause:", "the cause", False),
+        ("", "the log is from ComfyUI", False),
+        ("fix:", "the remedy", False),
+        ("", "sudo reboot  # for the owner of the host", True),
+        ("ask:", "which GPU?", False),
+        ("also:", "b, c", False),
+        ("more:", "https://1", False),
     ]
 
 
-def test_what_the_machine_says_of_each_and_what_mends_it() -> None:
+def test_what_the_machine_says_of_each_and_what_fixes_it() -> None:
     told = finding("gpu-build-missing", "error")
     here = [
         Here("confirmed", findings=(told, told)),
         Here("not-so", why=reason("here-healthy")),
         Here("unseen", why=reason("here-only-there")),
     ]
-    mends = Mending(reason("mend-here"), ("--apply",))
-    rows = [
-        *(explained(origin="comfyui"), explained("other", severity="warning")),
-        *(explained("third"), explained("last")),
-    ]
+    mends = Mending(reason("mend-here"), ("--apply",), code="a-failure")
+    rows = [explained(ask="?"), *(explained(code, ask="?") for code in ("other", "third", "last"))]
     sections = explanation_sections(
-        rows, EN, here, mends, command="ortgpu-fix --apply", origins={"comfyui": "ComfyUI"}
+        *(rows, EN, here, mends), command="ortgpu-fix --apply", installs=["a 1"], machine="host"
     )
 
-    assert [each.heading for each in sections] == ["a-failure", "other", "third", "last", ""]
-    first, second, third, fourth, last = (list(each.rows) for each in sections)
-    assert Row(text=EN.label("explained-origin", program="ComfyUI"), style="dim") in first
-    said = EN.label("here-confirmed", what=EN.summary(told))
-    assert first.count(Row(text=said, style="bold")) == 1
-    assert [row.text for row in first if row.text.startswith("$")] == [
-        f"$ sudo reboot  # {EN.label('for-owner')}"
+    first, second, third, fourth = ([*each.rows] for each in sections[1::2])
+    assert [row for row in first if row.head == "host:"] == [
+        Row(head="host:", text="confirmed. onnxruntime-gpu is not installed", style="bold")
     ]
-    healthy = EN.label("here-not-so", what=EN.reason(reason("here-healthy")))
-    assert Row(text=healthy, style="green") in second
-    assert second[1].style == "yellow"
-    unseen = EN.label("here-unseen", what=EN.reason(reason("here-only-there")))
-    assert Row(text=unseen, style="dim") in third
-    assert fourth == [
-        Row(text="7: E: no", style="dim"),
-        Row(text="the cause", style="red"),
-        Row(text="the remedy"),
-        Row(text=f"$ sudo reboot  # {EN.label('for-owner')}"),
-        Row(text="https://1", style="dim"),
-        Row(text="https://2", style="dim"),
+    assert [(row.head, row.text, row.whole) for row in first[2:5]] == [
+        ("fix:", "This fixes it on this machine", False),
+        ("", "ortgpu-fix --apply", True),
+        ("", "installs a 1", False),
     ]
-    assert last == [
-        Row(text=EN.reason(mends.why), style="bold"),
-        Row(text="ortgpu-fix --apply", whole=True),
-    ]
+    assert (second[1].head, second[1].style) == ("host:", "green")
+    assert (third[1].head, third[1].style) == ("host:", "dim")
+    assert [row.head for row in fourth] == ["cause:", "fix:", "", "more:"]
+
+
+@pytest.mark.parametrize(("state", "asks"), [("confirmed", False), ("unseen", True)])
+def test_what_decides_is_asked_where_the_machine_does_not_show_it(
+    state: Any, *, asks: bool
+) -> None:
+    here = [Here(state, why=reason("here-only-there"))]
+    _, said = explanation_sections([explained(ask="which GPU?")], EN, here)
+
+    assert ("ask:" in [row.head for row in said.rows]) is asks
 
 
 @pytest.mark.parametrize("command", ["", "ortgpu-fix"])
@@ -334,20 +331,11 @@ def test_what_mends_it_ends_with_what_there_is_of_finding_remedy_and_command(
     assert bool(EN.remedy(said)) is (code != "copy-outside")
 
 
-def test_a_log_that_tells_nothing() -> None:
-    [section] = explanation_sections([], EN)
-
-    assert [row.text for row in section.rows] == [
-        EN.label("explained-nothing"),
-        EN.label("explained-next"),
-    ]
-
-
 def test_the_document_of_explanations() -> None:
     here = [Here("confirmed", findings=(finding("gpu-build-missing", "error"),))]
     mends = Mending(reason("mend-here"), ("--apply",))
     found: Any = explanation_json(
-        [explained(), explained("b", certain=False)], EN, here, mends, "ortgpu-fix --apply"
+        [explained(), explained("b", certain=False)], EN, here, mends, command="ortgpu-fix --apply"
     )
     one, two = found["explanations"]
 
@@ -355,7 +343,7 @@ def test_the_document_of_explanations() -> None:
         *(1, "a-failure", "named", "general"),
     )
     assert "certain" not in one
-    assert one["evidence"] == [{"line": "  E: no ", "line_number": 7}]
+    assert one["evidence"] == [{"line": "  E: no ", "line_number": 7, "message": "E: no"}]
     assert one["here"] == {
         "state": "confirmed",
         "says": [EN.summary(here[0].findings[0])],
@@ -366,6 +354,7 @@ def test_the_document_of_explanations() -> None:
         "code": "mend-here",
         "text": EN.reason(mends.why),
         "command": "ortgpu-fix --apply",
+        "installs": [],
     }
     bare: Any = explanation_json([explained()], EN)
     assert "mending" not in bare

@@ -68,7 +68,7 @@ def test_explanations_of_logs(path: Path) -> None:
     mends = mending(found, here, plan, lambda _: plan)
 
     printed(explanation_json(found, EN))
-    document = printed(explanation_json(found, EN, here, mends, "ortgpu-fix --apply"))
+    document = printed(explanation_json(found, EN, here, mends, command="ortgpu-fix --apply"))
 
     assert kind_of(document) == "explain"
 

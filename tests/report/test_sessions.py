@@ -60,6 +60,7 @@ AGAIN = replace(
 WHY = Explanation(
     code="cudnn-9-missing",
     severity="error",
+    what="cuDNN 9 is missing",
     line="libcudnn.so.9",
     line_number=1,
     cause="cuDNN 9 is missing.",
@@ -153,6 +154,7 @@ def test_the_document_holds_all_that_was_seen() -> None:
             },
         ],
         "torch": [{"pid": 11, "version": "2.7.1", "cuda": "12.8", "used": True, "device": None}],
+        "printed": [],
         "commands": [REPORT.diagnose, REPORT.measure],
     }
     assert session == {

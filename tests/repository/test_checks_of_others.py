@@ -55,9 +55,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository with a lock, and the facts of two machines that run it."""
+    """A repository with a lock, and the facts of two machines that run it.
+
+    It has modules of names that a Python which looks there first would run.
+    """
     folder = tmp_path / "project"
     folder.mkdir()
+    for name in ("pip", "venv", "ensurepip", "ortgpu_fix"):
+        (folder / f"{name}.py").write_text("raise SystemExit('run out of the checkout')\n")
     git(folder, "init", "-q", "-b", "main")
     lock_at(folder, BUMPS[0])
     for name, (driver, cuda, gpu) in {
@@ -144,7 +149,7 @@ def test_what_the_action_is_given_is_no_option_of_git(program: Path, project: Pa
 
 
 def test_a_lock_that_names_its_machines_needs_none(program: Path, project: Path) -> None:
-    ours = [sys.executable, "-m", "ortgpu_fix", "lock", "--python", "3.12", "--gpu", "A100"]
+    ours = [sys.executable, "-I", "-m", "ortgpu_fix", "lock", "--python", "3.12", "--gpu", "A100"]
     for driver in ("535.104.12", "580.65.06"):
         words = [*ours, "--driver", driver, "-o", f"gpu-{driver}.txt"]
         subprocess.run(words, cwd=project, check=True)

@@ -23,11 +23,11 @@ from ortgpu_fix.resolve.dependencies import (
 )
 from ortgpu_fix.resolve.gpu_code import (
     capabilities,
-    check_gpu_code,
     gpu_without_code,
     no_gpu_code,
     runs_on,
 )
+from ortgpu_fix.resolve.machine_rules import check_gpu_code
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation
 

@@ -52,7 +52,8 @@ def picked(*packages: Any, **more: Any) -> dict[str, tuple[str, bool]]:
 
 
 def refused(*packages: Any, **more: Any) -> list[tuple[str, dict[str, str]]]:
-    return [(why.code, values_of(why)) for why in chosen(*packages, **more).reasons]
+    found = chosen(*packages, **more)
+    return [(why.code, values_of(why)) for why in (*found.reasons, *found.pinned)]
 
 
 def nvidia(tables: dict[str, Any], at: int) -> dict[str, Any]:

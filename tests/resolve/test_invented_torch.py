@@ -23,7 +23,6 @@ from ortgpu_fix.resolve.torch_wheels import (
     kept_torch,
     kept_wheel,
     matching_domain_library,
-    orphaned_distributions,
     wheel_of_torch,
 )
 
@@ -209,22 +208,6 @@ def test_only_a_torch_for_cuda_is_kept_with_the_set() -> None:
     assert [row.version for row in kept_torch(here("torch 2.7.1"))] == ["2.7.1"]
     assert kept_torch(here("torch 2.7.1+cpu")) == ()
     assert kept_torch(here()) == ()
-
-
-def test_what_only_the_torch_before_required_goes_with_its_cuda() -> None:
-    torch = {"name": "torch", "version": "2.6.0+cu118", "requires": ["nvidia-a-cu11", "numpy"]}
-    shared = {"name": "torch", "version": "2.6.0+cu118", "requires": ["nvidia-b-cu11"]}
-    rows = ("nvidia-a-cu11 1", "nvidia-b-cu11 1", "numpy 1")
-    app = {"name": "app", "version": "1", "requires": ["nvidia-b-cu11"]}
-    before = here(torch | {"requires": [*torch["requires"], *shared["requires"]]}, app, *rows)
-
-    assert list(orphaned_distributions(before, here("torch 2.7.1", *rows))) == ["nvidia-a-cu11"]
-    assert list(orphaned_distributions(before, here("torch 2.6.0+cu118", *rows))) == []
-    assert list(orphaned_distributions(before, here(*rows))) == []
-    assert list(orphaned_distributions(here(*rows), before)) == []
-    toolkit = {"name": "cuda-toolkit", "version": "11.8", "requires": ["nvidia-a-cu11"]}
-    both = here(torch, toolkit, "nvidia-a-cu11 1")
-    assert list(orphaned_distributions(both, here("torch 2.7.1"))) == ["nvidia-a-cu11"]
 
 
 def refused(torch: str, version: str = "1.26.0", platform: str = LINUX) -> list[Any]:

@@ -258,7 +258,8 @@ def test_a_wish_for_a_torch_counts_too() -> None:
         with_package(PLUGIN, 0, outside=True),
         with_package(PLUGIN, 1, intact=False),
         PLUGIN | {"onnxruntime": None},
-        having("onnxruntime-training 1.19.2"),
+        having("ort-nightly-gpu 1.19.2"),
+        with_package(having("onnxruntime-training 1.19.2"), 0, intact=False),
     ],
 )
 def test_what_is_not_whole_or_not_alone_is_none(facts: Facts) -> None:
@@ -300,3 +301,45 @@ def test_without_a_gpu_nothing_is_promised_and_a_change_is_rolled_back_first() -
     assert plan(PLUGIN | {"gpus": []}).verdict == "impossible"
     unfinished = PLUGIN | {"python": PLUGIN["python"] | {"change": "unfinished"}}
     assert plan(unfinished).verdict == "fixable"
+
+
+def listed(*packages: str, **more: Any) -> Facts:
+    """Return a machine of which a list of names is all that is known of the packages."""
+    facts = having(*packages, **more)
+    del facts["onnxruntime"]
+    return facts
+
+
+ORIN = GH200 | {"gpus": [{"compute_capability": "8.7"}]}
+
+
+@pytest.mark.parametrize(
+    ("facts", "cuda", "told"),
+    [
+        (listed("onnxruntime-gpu-extended 1.23.2.12.9", **ORIN), "12", ["build-kept"]),
+        (listed("onnxruntime-training 1.19.2"), "11", ["build-kept"]),
+        (
+            listed("onnxruntime-gpu-extended 1.23.3", **ORIN),
+            "12",
+            ["build-kept", "unknown-release"],
+        ),
+        (listed("onnxruntime 1.32.0", f"{RTX} 0.5.0", **NEW), "13", ["plugin-provider"]),
+        (listed(f"{RTX} 0.5.0", "onnxruntime 1.32.0", **NEW), "13", ["plugin-provider"]),
+    ],
+)
+def test_what_is_known_by_name_is_kept_without_its_files(
+    facts: Facts, cuda: str, told: list[str]
+) -> None:
+    """A list of `pip list` was answered with 1.6 GB of another build, and "the CPU build"."""
+    made = plan(facts)
+
+    assert (made.verdict, made.uninstall, made.cuda) == ("fixable", (), cuda)
+    assert not any(name.startswith("onnxruntime") for name in names(made))
+    assert [row.code for row in made.findings if row.severity == "info"] == told
+
+
+def test_what_is_known_by_name_is_judged_by_its_wheel() -> None:
+    """onnxruntime-gpu-extended 1.23.2.12.9 has code for Orin alone."""
+    made = plan(listed("onnxruntime-gpu-extended 1.23.2.12.9", **GH200))
+
+    assert [row.code for row in made.findings if row.severity == "error"] == ["no-gpu-code"]

@@ -15,9 +15,10 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import INSTALLED, Matrix
 from ortgpu_fix.plan.model import OtherWay, Plan
 from ortgpu_fix.plan.reasons import Named
+from ortgpu_fix.resolve.choice import is_installed
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.plugins import with_plugins
-from ortgpu_fix.resolve.resolver import is_installed, other_ways, resolve, resolve_for_check
+from ortgpu_fix.resolve.resolver import other_ways, resolve, resolve_for_check
 from ortgpu_fix.resolve.situation import situation
 
 Facts = dict[str, Any]

@@ -115,7 +115,7 @@ def test_those_that_own_the_same_folder_go() -> None:
 
     assert made.uninstall == ("tensorrt-cu13-libs", "tensorrt-libs")
     assert {row.code for row in made.findings} >= {"shared-folder", "would-conflict"}
-    assert "torch-leaves" not in {row.code for row in made.findings}
+    assert "orphans-leave" not in {row.code for row in made.findings}
     assert made.allowances == ("conflicts",)
 
 

@@ -119,7 +119,7 @@ def test_latest_moves_away_from_what_works() -> None:
     made = plan(*WHOLE_12, driver="13.0", options=PlanOptions(latest=True))
 
     assert selected(made)["onnxruntime-gpu"] == "1.31.0"
-    assert made.uninstall == ("nvidia-cudnn-cu12",)
+    assert made.uninstall == ("nvidia-cublas-cu12", "nvidia-cudnn-cu12")
 
 
 @pytest.mark.parametrize(("latest", "verdict"), [(False, "healthy"), (True, "fixable")])
@@ -650,9 +650,9 @@ def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("tool", "line"),
     [
-        ("uv", "`ortgpu-fix lock --format uv -d gpu-wheels -o gpu.toml`"),
+        ("uv", "`ortgpu-fix --apply --write`"),
         ("pdm", 'excludes = ["onnxruntime"]'),
-        ("poetry", '"gpu-wheels/onnxruntime-1.26.0-py3-none-any.whl", python = ">=3.10" }'),
+        ("poetry", "`ortgpu-fix --apply --write`"),
         ("hatch", "nothing there brings onnxruntime itself"),
     ],
 )
@@ -666,9 +666,7 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
     assert line in remedy
     pins = "\"onnxruntime-gpu==1.26.0; python_version >= '3.10'\", "
     pins += '"nvidia-cublas-cu12==12.8.4"'
-    assert (pins in remedy) is (tool not in {"uv", "poetry"})  # a lock has them, a command writes
-    added = '`poetry add --lock --python ">=3.10" onnxruntime-gpu==1.26.0 nvidia-cublas-cu12=='
-    assert (added in remedy) is (tool == "poetry")
+    assert (pins in remedy) is (tool not in {"uv", "poetry"})  # a command writes
     assert load_texts("zh").remedy(finding)
 
 
@@ -1189,3 +1187,33 @@ def test_who_uses_the_same_cuda_is_a_reason_for_a_release() -> None:
     assert {row.name for row in made.consumers} == {"transformer", "dataloader", "torch"}
     [why] = [values_of(row) for row in made.why if row.code == "why-consumers"]
     assert why == {"by": "transformer 4.2", "cuda": "12"}
+
+
+def test_a_requirement_that_lost_its_files_is_installed_again() -> None:
+    """`import onnxruntime` failed beside "Healthy": numpy had its dist-info and nothing else."""
+    gutted = {"name": "numpy", "version": "2.2.6", "intact": False}
+
+    made = plan(*[row for row in WHOLE_12 if "numpy" not in row], gutted)
+
+    assert made.requires == ("numpy==2.2.6",)
+    assert codes(made) == ["library-gutted", "libraries-not-loaded"]
+
+
+def test_requirements_that_exclude_each_other_are_met_as_far_as_they_go() -> None:
+    apps = [
+        {"name": name, "version": "1", "requires": [f"flatbuffers{wanted}"]}
+        for name, wanted in (("one", "<20"), ("two", ">=25"))
+    ]
+
+    made = plan("numpy 2.2.6", *apps, options=PlanOptions(conflicts=True))
+
+    assert made.requires == ("flatbuffers>=25",)
+
+
+def test_applications_that_do_not_use_the_gpu_are_said_before_the_download() -> None:
+    made = plan("onnxruntime 1.22.1", "stays 0.6", "alone 1.5", "told 2.1")
+
+    said = [code for code in codes(made) if code.startswith("application-")]
+    assert sorted(said) == [
+        *("application-never", "application-own-runtime", "application-when-told")
+    ]

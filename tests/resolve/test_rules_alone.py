@@ -12,7 +12,7 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.model import Build, LibraryNeed
 from ortgpu_fix.matrix.parse import parse
 from ortgpu_fix.plan.reasons import Named
-from ortgpu_fix.resolve import rules
+from ortgpu_fix.resolve import environment_rules, machine_rules, rules
 from ortgpu_fix.resolve.candidate import Candidate, make_candidate
 from ortgpu_fix.resolve.consumers import holders
 from ortgpu_fix.resolve.options import PlanOptions
@@ -52,20 +52,20 @@ def said(rule: rules.Rule, at: Situation, *which: str) -> list[tuple[str, dict[s
 def test_a_gpu_is_asked_for_that_is_not_ignored() -> None:
     ignored = PlanOptions(ignored_gpus=frozenset({"8.0"}))
 
-    assert said(rules.check_gpu_present, here()) == []
-    assert said(rules.check_gpu_present, here(gpus=None)) == []
-    assert said(rules.check_gpu_present, here(gpus=())) == [("no-gpu", {})]
-    assert said(rules.check_gpu_present, here(options=ignored)) == [("no-gpu-left", {})]
+    assert said(machine_rules.check_gpu_present, here()) == []
+    assert said(machine_rules.check_gpu_present, here(gpus=None)) == []
+    assert said(machine_rules.check_gpu_present, here(gpus=())) == [("no-gpu", {})]
+    assert said(machine_rules.check_gpu_present, here(options=ignored)) == [("no-gpu-left", {})]
 
 
 def test_a_driver_is_asked_for_that_runs_the_cuda() -> None:
-    assert said(rules.check_driver, here()) == []
-    assert said(rules.check_driver, here(driver=None)) == [("no-driver", {})]
+    assert said(machine_rules.check_driver, here()) == []
+    assert said(machine_rules.check_driver, here(driver=None)) == [("no-driver", {})]
     unheard_of = too_old_driver("14.0", here())
     assert unheard_of is not None
     assert values_of(unheard_of) == {"cuda": "14", "floor": "", "driver_cuda": "12.2"}
     too_old = {"cuda": "13", "floor": "580.65.06", "driver_cuda": "12.2"}
-    assert said(rules.check_driver, here(), "1.31.0") == [("driver-too-old", too_old)]
+    assert said(machine_rules.check_driver, here(), "1.31.0") == [("driver-too-old", too_old)]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_driver_is_asked_for_that_runs_the_cuda() -> None:
     ],
 )
 def test_a_system_is_asked_for_that_such_wheels_run_on(platform: Any, expected: object) -> None:
-    assert said(rules.check_platform, here(platform=platform)) == expected
+    assert said(machine_rules.check_platform, here(platform=platform)) == expected
 
 
 def test_of_a_release_for_other_systems_that_is_all_that_is_said() -> None:
@@ -130,45 +130,46 @@ def test_how_old_a_library_may_be(
 
 
 def test_a_wheel_for_the_python_is_asked_for() -> None:
-    assert said(rules.check_python, here()) == []
-    assert said(rules.check_python, here(python="3.13.0")) == [
+    assert said(machine_rules.check_python, here()) == []
+    assert said(machine_rules.check_python, here(python="3.13.0")) == [
         ("no-wheel-python", {"python": "cp313"})
     ]
     arm = here(python="3.13.0"), "1.31.0", "linux_aarch64"
-    assert said(rules.check_python, *arm) == []
+    assert said(machine_rules.check_python, *arm) == []
 
 
 def test_who_uses_another_cuda_with_the_same_cudnn_is_in_the_way() -> None:
     at = here("transformer 4.2", "nvidia-cublas-cu12 12.8.4", driver="13.0")
-    [(code, values)] = said(rules.check_consumers, at, "1.31.0")
+    [(code, values)] = said(environment_rules.check_consumers, at, "1.31.0")
 
     assert code == "consumer-other-cuda"
     assert values == {"by": "transformer 4.2", "cuda": "12", "cudnn": "9", "needs": "13"}
-    assert said(rules.check_consumers, at) == []
-    assert said(rules.check_consumers, at, "1.31.0", "linux_aarch64") == []
+    assert said(environment_rules.check_consumers, at) == []
+    assert said(environment_rules.check_consumers, at, "1.31.0", "linux_aarch64") == []
     subject = candidate(at, "1.31.0")
     subject = subject._replace(build=subject.build._replace(cudnn=""))  # as a plugin has it
-    assert list(rules.check_consumers(subject, at)) == []
+    assert list(environment_rules.check_consumers(subject, at)) == []
     allowed = here(
         *("transformer 4.2", "nvidia-cublas-cu12 12.8.4"), options=PlanOptions(conflicts=True)
     )
-    assert said(rules.check_consumers, allowed, "1.31.0") == []
+    assert said(environment_rules.check_consumers, allowed, "1.31.0") == []
 
 
 def test_what_packages_allow_is_asked_of_the_release_and_of_what_it_requires() -> None:
     at = here(APP, "flatbuffers 25.0", {"name": "b", "version": "2", "requires": ["flatbuffers"]})
 
-    assert said(rules.check_requirements, at) == [
+    assert said(environment_rules.check_requirements, at) == [
         ("demand-conflict", {"by": "app 1", "requires": "onnxruntime<1.20"}),
         (
             "requirement-conflict",
             {"needs": "numpy>=1.21.6", "by": "app 1", "requires": "numpy<1"},
         ),
     ]
-    assert [code for code, _ in said(rules.check_requirements, at, "1.31.0", "linux_aarch64")] == [
-        "demand-conflict"
-    ]
-    assert [code for code, _ in said(rules.check_requirements, at, "1.18.0")] == [
+    assert [
+        code
+        for code, _ in said(environment_rules.check_requirements, at, "1.31.0", "linux_aarch64")
+    ] == ["demand-conflict"]
+    assert [code for code, _ in said(environment_rules.check_requirements, at, "1.18.0")] == [
         "requirement-conflict"
     ]
 
@@ -177,10 +178,10 @@ def test_what_is_installed_and_serves_is_nobody_s_conflict() -> None:
     """`app` is broken already: that its protobuf is too new for it is not of this release."""
     app = {"name": "app", "version": "1", "requires": ["protobuf<4"]}
 
-    assert said(rules.check_requirements, here(app, "protobuf 5.0"), "1.31.0") == []
-    assert [code for code, _ in said(rules.check_requirements, here(app), "1.31.0")] == [
-        "requirement-conflict"
-    ]
+    assert said(environment_rules.check_requirements, here(app, "protobuf 5.0"), "1.31.0") == []
+    assert [
+        code for code, _ in said(environment_rules.check_requirements, here(app), "1.31.0")
+    ] == ["requirement-conflict"]
 
 
 def test_a_release_is_usable_with_the_wheels_of_a_newer_toolkit() -> None:
@@ -196,7 +197,7 @@ def test_a_release_is_usable_with_the_wheels_of_a_newer_toolkit() -> None:
 
 def test_who_allows_it_is_not_named_beside_who_does_not() -> None:
     fits = {"name": "fits", "version": "1", "requires": ["numpy>=1.22"]}
-    found = said(rules.check_requirements, here(APP, fits), "1.18.0")
+    found = said(environment_rules.check_requirements, here(APP, fits), "1.18.0")
 
     assert [values["by"] for _, values in found] == ["app 1"]
 
@@ -207,11 +208,11 @@ def test_two_who_allow_nothing_together_are_both_named() -> None:
         for name, limit in (("old", "<2"), ("new", ">3"))
     ]
 
-    found = said(rules.check_requirements, here(*rows))
+    found = said(environment_rules.check_requirements, here(*rows))
     assert [(code, values["by"]) for code, values in found] == [
         *(("requirement-conflict", "old 1"), ("requirement-conflict", "new 1")),
     ]
-    assert said(rules.check_requirements, here(rows[0])) == []
+    assert said(environment_rules.check_requirements, here(rows[0])) == []
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_a_release_before_its_time_is_one_that_can_be_required(
 ) -> None:
     app = {"name": "app", "version": "1", "requires": [f"flatbuffers{wanted}"]}
 
-    assert bool(said(rules.check_requirements, here(app))) is conflict
+    assert bool(said(environment_rules.check_requirements, here(app))) is conflict
 
 
 def test_who_uses_a_wheel_and_declares_nothing_holds_those_of_its_cuda() -> None:
@@ -241,12 +242,12 @@ def test_who_uses_a_wheel_and_declares_nothing_holds_those_of_its_cuda() -> None
 def test_wishes_are_asked_of_the_release() -> None:
     wish = here(options=PlanOptions(onnxruntime="<1.20", cuda="11"))
 
-    assert said(rules.check_options, wish) == [
+    assert said(environment_rules.check_options, wish) == [
         ("not-wished", {"wish": "--ort <1.20"}),
         ("not-wished", {"wish": "--cuda 11"}),
     ]
-    assert said(rules.check_options, wish, "1.18.0") == []
-    assert said(rules.check_options, here()) == []
+    assert said(environment_rules.check_options, wish, "1.18.0") == []
+    assert said(environment_rules.check_options, here()) == []
 
 
 def test_why_a_release_works_names_the_driver_the_gpus_and_who_pins_what() -> None:

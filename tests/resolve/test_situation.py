@@ -9,6 +9,7 @@ from told import required
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.plan.reasons import RequirementLine
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, cuda_major_runs, situation
 
@@ -114,19 +115,20 @@ def test_what_packages_that_stay_and_a_file_require_counts() -> None:
     assert demanded(here(*rows), "numpy") == ["b 1 <3"]
 
 
-def test_where_conflicts_are_allowed_only_torch_has_a_say_about_nvidia_s_wheels() -> None:
+def test_where_conflicts_are_allowed_only_torch_and_the_user_have_a_say() -> None:
     names = ("torch", "torchvision", "torchaudio", "cuda-toolkit", "other")
     rows = [
         app(name, "nvidia-cudnn-cu12>1", "numpy>1") | {"version": "2.5" if name == "torch" else "1"}
         for name in names
     ]
-    allowing = PlanOptions(conflicts=True)
+    line = RequirementLine("r.txt", "numpy<9")
+    allowing = PlanOptions(conflicts=True, requirements=(line,))
 
     found = {row.distribution for row in here(*rows).demanded("nvidia-cudnn-cu12")}
     left = here(*rows, options=allowing)
     assert found == {*names}
     assert {row.distribution for row in left.demanded("nvidia-cudnn-cu12")} == {*names[:4]}
-    assert {row.distribution for row in left.demanded("numpy")} == {*names}
+    assert {row.distribution for row in left.demanded("numpy")} == {*names[:4], None}
 
 
 def test_who_uses_cuda_is_listed_by_name() -> None:

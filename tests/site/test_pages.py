@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,6 +17,7 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import LANGUAGES, Language
 
+SITE = site_pages.ROOT / "scripts" / "site"
 TOP: dict[Language, str] = {"en": "", "zh": "zh/"}
 
 
@@ -162,3 +166,31 @@ def test_links_lead_from_one_page_to_another() -> None:
     assert site_pages.between("", "ort/") == "ort/index.html"
     assert site_pages.between("zh/ort/1.26.0/", "ort/1.26.0/") == "../../../ort/1.26.0/index.html"
     assert site_pages.between("ort/", "") == "../index.html"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="runs the page's script")
+@pytest.mark.parametrize(
+    ("hash_", "goal"),
+    [
+        ("#/error/cudnn-9-missing", "error/cudnn-9-missing/index.html"),
+        ("#/ort/1.26.0", "ort/1.26.0/index.html"),
+        *[(f"#{away}", None) for away in ("///evil.example/x", "//evil.example", "/../../x", "/")],
+        *[
+            (f"#/{away}", None)
+            for away in ("javascript:x", "\\\\evil.example", "a//b", "", "a/../b")
+        ],
+    ],
+)
+def test_a_hash_leads_to_a_page_of_this_site_alone(hash_: str, goal: str | None) -> None:
+    [line] = [
+        line for line in (SITE / "ask.js").read_text("utf-8").splitlines() if "replace(`" in line
+    ]
+    program = f"""
+        let gone = null;
+        const location = {{hash: {json.dumps(hash_)}, replace: there => gone = there}};
+        {line}
+        console.log(JSON.stringify(gone));
+    """
+    said = subprocess.check_output(["node", "-e", program], text=True)
+
+    assert json.loads(said) == goal

@@ -1,7 +1,7 @@
 /* A plugin of onnxruntime, compiled against its public headers and linked to CUDA's runtime.
  *
  * It is registered under the name of the CUDA provider. It offers itself for NVIDIA's GPUs, and with
- * PLUGIN_ON_CPU for the processor, so that a session can be made where there is no GPU; what it can
+ * ORTGPU_PLUGIN_ON_CPU for the processor, so that a session can be made where there is no GPU; what it can
  * compute is nothing, so that every node is left to the CPU. */
 #include <onnxruntime_c_api.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static OrtStatus *ORT_API_CALL devices(OrtEpFactory *this, const OrtHardwareDevi
         OrtHardwareDeviceType type = api->HardwareDevice_Type(found[at]);
         int gpu = type == OrtHardwareDeviceType_GPU
                   && api->HardwareDevice_VendorId(found[at]) == NVIDIA;
-        if (gpu || (type == OrtHardwareDeviceType_CPU && getenv("PLUGIN_ON_CPU"))) {
+        if (gpu || (type == OrtHardwareDeviceType_CPU && getenv("ORTGPU_PLUGIN_ON_CPU"))) {
             OrtStatus *status =
                 api->GetEpApi()->CreateEpDevice(this, found[at], NULL, NULL, &made[*number]);
             if (status)

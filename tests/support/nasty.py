@@ -60,6 +60,8 @@ SECRETS = [
     f"https://example.org/#access_token={SECRET}",
     f"https://example.org/a.whl#egg=x&access_token={SECRET}",
     f"https://user:{SECRET}@example.org:bad/simple",
+    f"https://user:it's-{SECRET}@example.org/simple",
+    f'https://user:"{SECRET}@example.org/simple',
     f"git+https://user:{SECRET}@example.org/x.git@main#egg=x",
     f"hint: `https://example.org/simple?token={SECRET}` answered 404",
     f"a https://u:{SECRET}@h/x and https://example.org/?{SECRET} b",

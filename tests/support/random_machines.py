@@ -6,14 +6,19 @@ import json
 from typing import Any
 
 from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from raw_tables import Machine
 from tables import tables
 
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.gpu_names import known_capabilities
+from ortgpu_fix.facts.model import Driver, Gpu
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.report.plan_document import plan_json
+from ortgpu_fix.resolve.cases import plan_by_cases
+from ortgpu_fix.resolve.opened import plan_for
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -322,3 +327,48 @@ def is_no_worse(document: Document, older: str, newer: str) -> bool:
     if Machine(machines[1], TABLES, {}).dropped():
         return after == Version("0")
     return before <= after
+
+
+UNKNOWN = ("driver", "gpus", "driver and gpus")
+RELEASES = sorted(
+    {
+        *(f"{branch}{rest}" for branch in BRANCHES for rest in (".10", ".99.02")),
+        *(row[system] for row in TABLES["drivers"]["floor"] for system in ("linux", "windows")),
+        *("450.80.01", "525.60.12", "527.40", "580.65.05", "580.87", "650.10"),
+    }
+)
+"""Drivers of each branch, at the floors of each CUDA, and just below them."""
+
+
+def known_gpus(document: Document) -> tuple[str, ...]:
+    """Return the compute capabilities of the GPUs that there are for the machine's processor."""
+    return known_capabilities(TABLES["gpus"], document["platform"]["machine"])
+
+
+def unlike_its_case(document: Document, unknown: str, release: str, gpu: str) -> list[str]:
+    """Return how the case of a driver and a GPU differs from the plan of the machine with them.
+
+    `unknown`: what is taken away of the machine.
+    """
+    facts = facts_json.from_json(document)
+    there = facts._replace(
+        driver=Driver(version=release), gpus=(Gpu(compute_capability=gpu),), sources={}
+    )
+    asked = there._replace(driver=Driver()) if "driver" in unknown else there
+    asked = asked._replace(gpus=None) if "gpus" in unknown else asked
+    known = known_gpus(document)
+    made = plan_json(plan_by_cases(asked, PlanOptions(), MATRIX, known), TEXTS)
+    wanted = plan_json(plan_for(there, PlanOptions(), MATRIX, unlocking=False), TEXTS)
+    if made["verdict"] == "impossible":
+        return [] if wanted["verdict"] == "impossible" else [f"impossible: {json.dumps(document)}"]
+    cases: list[Document] = made["cases"]  # type: ignore[assignment]
+    fits = [
+        case
+        for case in cases
+        if release in SpecifierSet(case["driver"] or "") and gpu in (case["gpus"] or [gpu])
+    ]
+    told = [{key: case[key] for key in _DONE} for case in fits]
+    return [] if told == [{key: wanted[key] for key in _DONE}] else [json.dumps(document)]
+
+
+_DONE = ("verdict", "selection", "uninstall", "install", "companions", "requires")

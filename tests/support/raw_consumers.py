@@ -9,9 +9,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 Row = Mapping[str, Any]
@@ -26,39 +23,6 @@ class User(NamedTuple):
     cudnn: str | None
     declares: bool
     """It requires the nvidia wheels that it uses, so that its requirements protect them."""
-
-
-def extras_in_force(
-    row: Row, installed: Mapping[str, Row], nvidia: Collection[str], markers: Mapping[str, str]
-) -> set[str]:
-    """Return the extras of a distribution of which everything is there, nvidia wheels among it."""
-    wanted: dict[str, list[Requirement]] = {}
-    for text in row.get("requires", ()):
-        try:
-            line = Requirement(text)
-        except InvalidRequirement:
-            continue
-        for extra in re.findall(r"extra *== *[\"']([^\"']+)", text):
-            if line.marker and line.marker.evaluate({**markers, "extra": extra}):
-                wanted.setdefault(extra, []).append(line)
-    return {
-        extra
-        for extra, lines in wanted.items()
-        if all(_is_there(line, installed) for line in lines)
-        and any(canonicalize_name(line.name) in nvidia for line in lines)
-    }
-
-
-def _is_there(line: Requirement, installed: Mapping[str, Row]) -> bool:
-    row = installed.get(canonicalize_name(line.name))
-    return row is not None and within(row["version"], line.specifier)
-
-
-def within(text: str, specifier: SpecifierSet) -> bool:
-    try:
-        return specifier.contains(Version(text), prereleases=True)
-    except InvalidVersion:
-        return not str(specifier)
 
 
 def users(

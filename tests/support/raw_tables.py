@@ -14,7 +14,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
-from raw_consumers import User, extras_in_force, majors_here, users
+from raw_consumers import User, majors_here, users
+from raw_requirements import Whole
 from raw_torch import cudnn_of, installed_torch, pinned_by
 
 ORT = "onnxruntime-gpu"
@@ -296,27 +297,14 @@ class Machine:
 
     def active(self, packages: Sequence[Row]) -> Iterator[tuple[str, str, SpecifierSet]]:
         """Yield who requires what, by name and specifier, with the extras that are asked for."""
-        extras: dict[str, set[str]] = {
-            canonicalize_name(row["name"]): {
-                "",
-                *extras_in_force(row, self.installed, self.kinds, self.markers),
-            }
-            for row in packages
-        }
-        before, found = -1, list[tuple[str, Requirement]]()
-        while before != sum(map(len, extras.values())):
-            before = sum(map(len, extras.values()))
-            found = [
-                (canonicalize_name(row["name"]), wanted)
-                for row in packages
-                for wanted in map(requirement, row.get("requires", ()))
-                if wanted and self._holds(wanted, extras[canonicalize_name(row["name"])])
-            ]
-            for _, wanted in found:
-                if canonicalize_name(wanted.name) in extras:
-                    extras[canonicalize_name(wanted.name)] |= wanted.extras
-        for by, wanted in found:
-            yield by, canonicalize_name(wanted.name), wanted.specifier
+        names = {canonicalize_name(row["name"]) for row in packages}
+        for each in self.whole().wanted():
+            if each.by in names:
+                yield each
+
+    def whole(self) -> Whole:
+        """Return all that is installed."""
+        return Whole(self.installed.values(), self.markers)
 
     def _holds(self, wanted: Requirement, extras: set[str]) -> bool:
         marker = wanted.marker

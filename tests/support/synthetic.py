@@ -135,6 +135,11 @@ MIDDLE = ("6.0", "7.0", "7.5", "8.0", "8.6", "9.0")
 NEW = ("7.5", "8.0", "8.6", "8.9", "9.0", "12.0a")
 
 
+def application(name: str, since: str, read: str, asks: str, **more: str) -> dict[str, str]:
+    row = {"name": name, "since": since, "read": read, "asks": asks, "knob": "argument"}
+    return {**row, "file": "a.py", "code": "x", **more}
+
+
 def tables() -> dict[str, dict[str, Any]]:
     """Return the invented tables, shaped as the TOML files are."""
     return {
@@ -306,6 +311,14 @@ def tables() -> dict[str, dict[str, Any]]:
             ]
         },
         "plugins": {"plugin": [], "wheel": []},
+        "applications": {
+            "application": [
+                application("stays", "0.5", "1.0", "never"),
+                application("told", "2.0", "2.4", "when-told", how="Told(gpu=True)"),
+                application("alone", "1.0", "2.0", "when-told", runtime="alone/libonnxruntime.so"),
+                application("clever", "1.0", "2.0", "by-itself"),
+            ]
+        },
         "floors": {"floor": []},
         "limits": {
             "limit": [{"onnxruntime": "<1.19", "name": "numpy", "requires": "<2"}],

@@ -22,6 +22,7 @@ def test_it_is_heard_at_once_and_kept() -> None:
     done = run(
         [sys.executable, "-c", CODE, "0.5"],
         timeout=60,
+        env={},
         drawn=lambda text: heard.append((time.monotonic() - begun, text)),
     )
 
@@ -38,12 +39,12 @@ def test_without_one_it_is_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "openpty", none)
 
     for heard in (None, pytest.fail):
-        done = run([sys.executable, "-c", CODE, "0"], timeout=60, drawn=heard)
+        done = run([sys.executable, "-c", CODE, "0"], timeout=60, env={}, drawn=heard)
         assert (done.returncode, done.stdout, done.stderr) == (3, "False\n", "one ätwo")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows' Python has no terminal to give")
 def test_one_that_does_not_end_is_ended() -> None:
-    done = run([sys.executable, "-c", CODE, "3600"], timeout=0.5, drawn=lambda _: None)
+    done = run([sys.executable, "-c", CODE, "3600"], timeout=0.5, env={}, drawn=lambda _: None)
 
     assert (done.timed_out, done.stderr) == (True, "one ä")

@@ -24,7 +24,9 @@ def python(code: str) -> list[str]:
 
 def test_the_end_of_a_child() -> None:
     finished = run.run(
-        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"), timeout=120
+        python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"),
+        timeout=120,
+        env=os.environ,
     )
 
     assert (finished.returncode, finished.stdout, finished.stderr) == (3, "out\n", "err\n")
@@ -39,14 +41,17 @@ def test_text_goes_in_and_the_environment_is_chosen() -> None:
 
 
 def test_a_child_that_does_not_listen() -> None:
-    assert run.run(python("pass"), timeout=120, text_in="x" * 1_000_000).returncode == 0
+    assert (
+        run.run(python("pass"), timeout=120, text_in="x" * 1_000_000, env=os.environ).returncode
+        == 0
+    )
 
 
 def test_input_that_is_not_read_at_once_arrives_whole() -> None:
     """A machine that stands still for a moment: the child got a part, and waited for the rest."""
     code = "import sys, time; time.sleep(0.7); print(len(sys.stdin.read()))"
 
-    finished = run.run(python(code), timeout=30, text_in="x" * 1_000_000)
+    finished = run.run(python(code), timeout=30, text_in="x" * 1_000_000, env=os.environ)
 
     assert (finished.timed_out, finished.stdout.strip()) == (False, "1000000")
 
@@ -54,20 +59,22 @@ def test_input_that_is_not_read_at_once_arrives_whole() -> None:
 def test_a_child_that_reads_nothing_and_hangs_is_ended_all_the_same() -> None:
     began = time.monotonic()
 
-    finished = run.run(python("import time; time.sleep(60)"), timeout=1, text_in="x" * 1_000_000)
+    finished = run.run(
+        python("import time; time.sleep(60)"), timeout=1, text_in="x" * 1_000_000, env=os.environ
+    )
 
     assert finished.timed_out
     assert time.monotonic() - began < 20
 
 
 def test_a_crash() -> None:
-    finished = run.run(python("import os; os.kill(os.getpid(), 11)"), timeout=120)
+    finished = run.run(python("import os; os.kill(os.getpid(), 11)"), timeout=120, env=os.environ)
 
     assert finished.returncode == -signal.SIGSEGV
 
 
 def test_what_was_said_before_the_time_limit_is_kept() -> None:
-    finished = run.run(["/bin/sh", "-c", "echo said; exec sleep 60"], timeout=1)
+    finished = run.run(["/bin/sh", "-c", "echo said; exec sleep 60"], timeout=1, env=os.environ)
 
     assert finished.timed_out
     assert finished.stdout == "said\n"
@@ -75,7 +82,9 @@ def test_what_was_said_before_the_time_limit_is_kept() -> None:
 
 def test_what_it_started_ends_with_it() -> None:
     start = time.monotonic()
-    finished = run.run(["/bin/sh", "-c", "sleep 60 & echo said; sleep 60"], timeout=1)
+    finished = run.run(
+        ["/bin/sh", "-c", "sleep 60 & echo said; sleep 60"], timeout=1, env=os.environ
+    )
 
     assert finished.stdout == "said\n"
     assert time.monotonic() - start < 30
@@ -86,7 +95,7 @@ def test_a_pipe_that_nobody_lets_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "GRACE_SECONDS", 0.2)
     code = "import subprocess, time; print('said', flush=True);"
     code += "subprocess.Popen(['sleep', '20'], start_new_session=True); time.sleep(60)"
-    finished = run.run(python(code), timeout=2)
+    finished = run.run(python(code), timeout=2, env=os.environ)
 
     assert finished.timed_out
     assert finished.stdout == "said\n"
@@ -95,23 +104,12 @@ def test_a_pipe_that_nobody_lets_go(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_output_that_is_no_text() -> None:
     code = "import sys; sys.stdout.buffer.write(bytes([0xFF, 0x0A]))"
 
-    assert run.run(python(code), timeout=120).stdout == "\ufffd\n"
+    assert run.run(python(code), timeout=120, env=os.environ).stdout == "\ufffd\n"
 
 
 def test_no_such_program() -> None:
     with pytest.raises(OSError, match="nowhere"):
-        run.run(["/nowhere"], timeout=1)
-
-
-def test_environments_for_children() -> None:
-    caller = {"PATH": "/bin", "PYTHONPATH": "/x", "PIP_FIND_LINKS": "/y", "UV_INDEX": "z"}
-
-    assert run.own_environment(caller) == {
-        "PATH": "/bin",
-        "PIP_FIND_LINKS": "/y",
-        "UV_INDEX": "z",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+        run.run(["/nowhere"], timeout=1, env=os.environ)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
@@ -123,7 +121,7 @@ from pathlib import Path
 from typing import Any
 from ortgpu_fix.utils.background_call import BackgroundCall
 from ortgpu_fix.utils.process import run
-BackgroundCall(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60))
+BackgroundCall(lambda: run(["/bin/sh", "-c", "echo $$ > pid; exec sleep 60"], timeout=60, env={}))
 while not (Path("pid").exists() and Path("pid").read_text()):
     time.sleep(0.01)
 """
@@ -213,7 +211,7 @@ def test_a_child_on_a_lifeline_learns_that_we_are_gone(tmp_path: Path) -> None:
     )
     ours = (
         "import sys; from ortgpu_fix.utils.process import run; "
-        f"run([sys.executable, '-c', {inner!r}], timeout=60, lifeline=True)"
+        f"run([sys.executable, '-c', {inner!r}], timeout=60, env={{}}, lifeline=True)"
     )
     outer = subprocess.Popen(python(ours))
     ends = time.monotonic() + 30
@@ -231,7 +229,7 @@ def test_a_child_on_a_lifeline_learns_that_we_are_gone(tmp_path: Path) -> None:
 
 
 def test_a_child_on_a_lifeline_is_waited_for() -> None:
-    finished = run.run(python("print('done')"), timeout=60, lifeline=True)
+    finished = run.run(python("print('done')"), timeout=60, lifeline=True, env=os.environ)
 
     assert (finished.returncode, finished.stdout) == (0, "done\n")
 
@@ -267,7 +265,7 @@ def test_temporary_files_are_kept_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hear", [None, lambda _: None])
 def test_what_a_child_leaves_behind_ends_too(hear: Callable[[str], None] | None) -> None:
     code = "sleep 600 >/dev/null 2>&1 & echo $!"
-    left = int(run.run(["/bin/sh", "-c", code], timeout=60, hear=hear).stdout)
+    left = int(run.run(["/bin/sh", "-c", code], timeout=60, hear=hear, env=os.environ).stdout)
 
     for _ in range(100):
         if (

@@ -101,7 +101,7 @@ def test_a_child_that_was_just_started_is_ended_too(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     monkeypatch.setattr(process, "GRACE_SECONDS", 0.2)  # it does not look at its lifeline
     with pytest.raises(KeyboardInterrupt):
-        process.run(["/bin/sleep", "60"], timeout=60, lifeline=True)
+        process.run(["/bin/sleep", "60"], timeout=60, env={}, lifeline=True)
 
     assert started[0].wait(20) == -signal.SIGKILL
     for pipe in (started[0].stdout, started[0].stderr):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 def test_the_guard_runs_the_engine(tmp_path: Path) -> None:
     code = "import sys; print(sys.argv[1:]); print(repr(sys.stdin.read())); sys.exit(3)"
     command = guarded_command([sys.executable, "-c", code, "a b", "-x"], tmp_path / "lock")
-    done = run(command, timeout=60, lifeline=True)
+    done = run(command, timeout=60, env=os.environ, lifeline=True)
 
     assert (done.returncode, done.stdout) == (3, "['a b', '-x']\n''\n")
     wait_for_engine(tmp_path / "lock")
@@ -32,10 +32,12 @@ def test_the_guard_runs_the_engine(tmp_path: Path) -> None:
 
 def test_an_engine_that_a_signal_ends_or_that_is_none(tmp_path: Path) -> None:
     command = guarded_command(["/bin/sh", "-c", "kill -SEGV $$"], tmp_path / "lock")
-    done = run(command, timeout=60, lifeline=True)
+    done = run(command, timeout=60, env=os.environ, lifeline=True)
     assert (done.returncode, done.stderr) == (1, "ended by SIGSEGV\n")
 
-    done = run(guarded_command(["/none"], tmp_path / "lock"), timeout=60, lifeline=True)
+    done = run(
+        guarded_command(["/none"], tmp_path / "lock"), timeout=60, env=os.environ, lifeline=True
+    )
     assert (done.returncode, done.stderr) == (127, "/none: No such file or directory\n")
 
 
@@ -48,7 +50,7 @@ def test_what_an_engine_leaves_behind_does_not_hold_the_lock(
     began = time.monotonic()
 
     command = guarded_command([sys.executable, "-c", code], tmp_path / "lock")
-    done = run(command, timeout=60, lifeline=True)
+    done = run(command, timeout=60, env=os.environ, lifeline=True)
 
     assert (done.returncode, done.stdout) == (0, "done\n")
     wait_for_engine(tmp_path / "lock")
@@ -61,7 +63,7 @@ def test_an_engine_is_gone_when_its_run_was_interrupted(tmp_path: Path) -> None:
     code = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     command = guarded_command([sys.executable, "-c", code], tmp_path / "lock")
 
-    done = run(command, timeout=3, lifeline=True)
+    done = run(command, timeout=3, env=os.environ, lifeline=True)
 
     assert done.timed_out
     with pytest.raises(ProcessLookupError):
@@ -161,7 +163,7 @@ def test_the_lock_names_the_guard_and_is_its_user_s_alone(tmp_path: Path) -> Non
     try:
         for name in ("old", "lock"):
             command = guarded_command([sys.executable, "-c", code], tmp_path / name)
-            done = run(command, timeout=60, lifeline=True)
+            done = run(command, timeout=60, env=os.environ, lifeline=True)
             assert done.stdout.split() == [(tmp_path / name).read_text(), "True"]
     finally:
         os.umask(umask)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from example_target import TARGET
 
+from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.facts.wheel_tags import tags_of
-from ortgpu_fix.plan.wheels import Pinned
+from ortgpu_fix.plan.wheels import PYPI, Pinned, Wheel
 from ortgpu_fix.uv.indexes import Indexes
 from ortgpu_fix.uv.output import parse_uv_output, uv_platform
 from ortgpu_fix.uv.project import Question
@@ -67,10 +68,11 @@ def parse(
     *,
     installed: dict[str, str] | None = None,
     markers: dict[str, str] | None = LINUX,
+    plan: tuple[Wheel, ...] = (),
 ) -> list[Pinned]:
     rows = [Installed(name, version, "/x") for name, version in (installed or {}).items()]
     question = Question(
-        wheels=(),
+        wheels=plan,
         version="3.11.7",
         tags=tuple(tags_of(machine())),
         markers=markers,
@@ -154,3 +156,30 @@ def test_a_size_is_a_number_or_not_known(said: str, size: int) -> None:
     [found, *_] = parse(text)
 
     assert found.wheel.size == size
+
+
+def test_an_index_has_to_tell_the_hash_of_what_is_chosen() -> None:
+    text = row("b", "b-1.0-py3-none-any.whl").replace('{ sha256 = "0" }', "{}")
+
+    with pytest.raises(Error) as caught:
+        parse(text)
+
+    assert caught.value.code == "index-no-hash"
+    assert caught.value.values == {"file": "b-1.0-py3-none-any.whl", "url": "https://a.org"}
+
+
+def test_a_torch_whose_file_nobody_knows_has_to_have_one_that_fits() -> None:
+    torch = Wheel("torch", "1.0", PYPI, "", 0, "")
+
+    with pytest.raises(KeyError, match=r"no wheel of torch 1\.0"):
+        parse(row("torch", "torch-1.0-cp39-none-win_amd64.whl"), plan=(torch,))
+
+
+def test_an_index_with_other_files_lacks_that_of_the_plan() -> None:
+    wanted = Wheel("gpu", "1.0", PYPI, "gpu-1.0-py3-none-any.whl", 5, "1" * 64)
+
+    with pytest.raises(Error) as caught:
+        parse(row("gpu", "gpu-1.0-2-py3-none-any.whl"), plan=(wanted,))
+
+    assert caught.value.code == "file-not-on-index"
+    assert caught.value.values["file"] == "gpu-1.0-py3-none-any.whl"

@@ -603,7 +603,7 @@ def test_every_verdict_and_note_has_its_text() -> None:
     }
     more |= {f"session-{verdict}" for verdict in get_args(SessionVerdict)}
     more |= {"program-no-python", "program-no-library", "program-not-installed"}
-    more |= {"program-not-observed"}
+    more |= {"program-not-observed", "program-printed-failure"}
     more |= {"program-import-failed", "program-no-session", "program-not-whole"}
     assert texts.keys() == codes | more | {f"cuda-failure-{code}" for code in EXPLAINED}
 

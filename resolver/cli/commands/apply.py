@@ -30,8 +30,8 @@ from ...report.plan_document import plan_json
 from ...report.project import project_json, project_section
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
+from ...resolve.opened import plan_for
 from ...resolve.plugins import with_plugins
-from ...resolve.resolver import resolve
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
 from ...uv.program import find_uv
@@ -41,7 +41,7 @@ from .. import console
 from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
-from ..inputs import PlanInputs, gather_inputs, index_config_of
+from ..inputs import PlanInputs, gather_inputs, index_config_of, require_known
 from ..project import ProjectPlan, locked, require_project, tool_of
 from .plan import plan_exit_code, project_of, wheels_at_hand, with_runs_on
 
@@ -49,13 +49,14 @@ from .plan import plan_exit_code, project_of, wheels_at_hand, with_runs_on
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Carry out the plan, verify it, undo it if it fails.
 
-    Raises as `require_environment`.
+    Raises as `require_environment` and `require_known`.
     """
     texts = texts_for(arguments, "en" if arguments.json else language)
     require_environment(arguments.python, environ, Path.cwd())
     arguments = _recover(arguments, environ, texts)
     inputs = gather_inputs(arguments, environ, on_target=True)
-    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    require_known(inputs.facts)
+    plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     plan = with_runs_on(plan, inputs, arguments)
     sections = plan_sections(
         plan,
@@ -222,7 +223,7 @@ def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     platform = inputs.facts.platform.key
     matrix, _ = with_installed_releases(inputs.facts, inputs.matrix, inputs.options)
     matrix = with_plugins(inputs.facts, matrix, inputs.options)
-    made = build_companions(plan.selection, matrix, platform, matrix.modules)
+    made = build_companions(plan.selection, matrix, platform, matrix.modules, plan.placeholder)
     return [wheel for wheel in made if wheel.name in wanted]
 
 

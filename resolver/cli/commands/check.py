@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ...messages.catalog import Language
 from ...plan.model import Plan
-from ...resolve.resolver import resolve_for_check
+from ...resolve.cases import checked_plan
 from .. import console
 from ..flags import CommandLine
 from ..inputs import gather_inputs
@@ -17,7 +17,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     """Tell by the exit code whether the environment is right; as JSON the verdict, too."""
     del language
     inputs = gather_inputs(arguments, environ)
-    return tell([resolve_for_check(inputs.facts, inputs.options, inputs.matrix)], arguments)
+    return tell([checked_plan(inputs.facts, inputs.options, inputs.matrix)], arguments)
 
 
 def tell(plans: Iterable[Plan], arguments: CommandLine) -> int:

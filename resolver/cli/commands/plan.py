@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from ...data_files import load_table
+from ...facts.gpu_names import known_capabilities
 from ...facts.target import Target
 from ...messages.catalog import Language
 from ...plan.model import Plan
-from ...resolve.resolver import other_ways, resolve
+from ...resolve.cases import plan_by_cases
+from ...resolve.opened import plan_for
+from ...resolve.resolver import other_ways
 from .. import console
 from ..command_line import applying, texts_for
 from ..flags import CommandLine
@@ -22,7 +25,7 @@ from ..matrix_files import show_age
 if TYPE_CHECKING:
     from ..project import ProjectPlan
 
-VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3}
+VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3, "unknown": 1}
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -30,7 +33,11 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     inputs = gather_inputs(arguments, environ)
     if inputs.target:
         wheels_given(arguments)
-    plan = resolve(inputs.facts, inputs.options, inputs.matrix)
+    if inputs.facts.unknown:
+        known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)
+        plan = plan_by_cases(inputs.facts, inputs.options, inputs.matrix, known)
+    else:
+        plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     if plan.verdict == "impossible" or (arguments.verbose and not arguments.json):
         ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
         plan = plan._replace(ways=ways)
@@ -44,7 +51,6 @@ def with_runs_on(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> Plan
     """Return `plan` with the drivers and GPUs that its set can serve, where that is of interest."""
     if not (arguments.json or arguments.verbose or arguments.driver):
         return plan
-    from ...facts.gpu_names import known_capabilities
     from ...resolve.serving import set_runs_on
 
     known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)

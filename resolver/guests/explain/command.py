@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import NamedTuple
 
 from ...cli import console
-from ...cli.command_line import applying, command_line, texts_for
+from ...cli.command_line import SYSTEM, applying, command_line, texts_for
 from ...cli.flags import CommandLine, given
 from ...cli.guests import FLAGS
-from ...cli.inputs import gather_inputs
+from ...cli.inputs import gather_inputs, require_known
 from ...cli.options import plan_options_of
 from ...cli.parser import parse
+from ...cli.streams import shows_chinese
 from ...cli.text_files import STDIN, TextBegin, place, read_texts
 from ...data_files import load_table
 from ...errors import Error
-from ...facts.model import Facts
-from ...log_lines.explanations import on_system
-from ...log_lines.failures import parse_failures
+from ...facts.model import GPU_BUILD, Facts, System
+from ...log_lines.explanations import Explanation, on_system
+from ...log_lines.failures import FailureTable, parse_failures
+from ...log_lines.lines import ShownInLog
 from ...log_lines.matcher import Search
 from ...matrix.model import Matrix
-from ...messages.catalog import Language, load_texts
+from ...matrix.torch import TORCH
+from ...messages.catalog import Language, Texts, load_texts
 from ...plan.model import Plan, Where
 from ...plan.reasons import reason
+from ...plan.wheels import Wheel
 from ...resolve.options import PlanOptions
 from .guest import ExplainRequest
 from .here import Here, look
@@ -50,51 +56,146 @@ class Looked(NamedTuple):
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
     """Explain a log, or what several files say together. Raises Error `log-unreadable`."""
-    texts = texts_for(arguments, "en" if arguments.json else language)
     files = (arguments.argument or STDIN, *arguments.others)
     if STDIN in files and sys.stdin.isatty():
         console.print_notice(load_texts(language).label("explain-reads-stdin"))
     table = parse_failures(load_table("failures"))
     search = Search(table)
-    begins = read_texts(files, search)
-    looked = (
-        None
-        if arguments.request(ExplainRequest).text_only
-        else _looked(arguments, environ, language)
-    )
+    begins, text = read_texts(files, search)
+    if search.language and not console.is_language_set(environ) and shows_chinese():
+        language = search.language
+    alone = arguments.request(ExplainRequest).text_only
+    looked = None if alone else _looked(arguments, environ, language)
+    environment = _environment(arguments, search.shown)
+    if looked and environment and _is_another(looked, environment):
+        looked = None
+    if looked is None and environment:
+        arguments = arguments._replace(python=environment)
+    texts = texts_for(arguments, "en" if arguments.json else language)
     build = looked.facts.onnxruntime if looked else None
     release = build.version if build else None
     has_gpu = bool(looked and looked.facts.gpus)
     found = search.explanations(texts.language, release, has_gpu=has_gpu)
-    if looked:
-        found = on_system(found, looked.facts.platform.system, table)
-    here: tuple[Here, ...] = ()
+    system = looked.facts.platform.system if looked else search.shown.system or SYSTEM
+    found = on_system(found, system, table)
+    answer = _answer(search, found, texts, looked, table)
+    mends = answer.mending
+    command = _command(arguments, mends, looked, search.shown.system or SYSTEM)
+    installs: tuple[Wheel, ...] = ()
+    if mends.arguments[-1:] == ("--apply",):
+        flags = mends.arguments[:-1]
+        plan = looked.plan_with(flags) if looked and flags else looked and looked.plan
+        plan = plan or _planned_by_outputs(arguments, text, search.shown)
+        installs = plan.install if plan else ()
+    listed = [f"{wheel.name} {wheel.version}" for wheel in installs]
+    if arguments.json:
+        document = explanation_json(
+            found, texts, answer.here, mends, command=command, installs=listed
+        )
+        console.print_json(document | _files_json(begins))
+        return 0
+    console.print_sections(
+        explanation_sections(
+            found,
+            texts,
+            answer.here,
+            mends,
+            command=command,
+            installs=listed,
+            machine=_name(arguments, texts),
+            origins={each.code: each.name[language] for each in table.origins},
+            place=partial(place, begins),
+        )
+    )
+    return 0
+
+
+class Answer(NamedTuple):
+    """What a machine says of a log, and what fixes it."""
+
+    here: tuple[Here, ...]
+    mending: Mending
+
+
+def _answer(
+    search: Search,
+    found: tuple[Explanation, ...],
+    texts: Texts,
+    looked: Looked | None,
+    table: FailureTable,
+) -> Answer:
     program = search.program(texts.language)
-    mends = mending(found, here, None, by=search.mended_by(found), program=program)
-    if looked:
+    here: tuple[Here, ...] = ()
+    if looked is None:
+        mends = mending(found, here, None, by=search.mended_by(found), program=program)
+    else:
         here = look(found, table, looked.facts, looked.plan, looked.releases)
         mends = mending(
             found, here, looked.plan, looked.plan_with, by_user=texts.is_for_user, program=program
         )
         if looked.where == "there":
             mends = mends._replace(why=_THERE.get(mends.why.code, mends.why))
-    if search.is_over:
-        mends = Mending(reason("mend-over"))
-    command = command_line(arguments, *mends.arguments) if mends.arguments else ""
+    return Answer(here, Mending(reason("mend-over")) if search.is_over else mends)
+
+
+def _command(arguments: CommandLine, mends: Mending, looked: Looked | None, system: System) -> str:
+    """Return what is to be typed; empty where no command of this program fixes it."""
     if looked and mends.arguments[-1:] == ("--apply",):
         flags = mends.arguments[:-1]
         plan = looked.plan_with(flags) if flags else looked.plan
-        command = applying(_with(arguments, flags), plan, looked.facts, looked.where)
-    if arguments.json:
-        document = explanation_json(found, texts, here, mends, command)
-        console.print_json(document | _files_json(begins))
-    else:
-        names = {each.code: each.name[language] for each in table.origins}
-        sections = explanation_sections(
-            found, texts, here, mends, command=command, origins=names, place=partial(place, begins)
-        )
-        console.print_sections(sections)
-    return 0
+        return applying(_with(arguments, flags), plan, looked.facts, looked.where)
+    if mends.arguments or mends.looks:
+        return command_line(arguments, *mends.arguments, system=SYSTEM if looked else system)
+    return ""
+
+
+def _name(arguments: CommandLine, texts: Texts) -> str:
+    """Return what the machine that is looked at is called."""
+    file = arguments.facts_file
+    return texts.label("explain-this-machine") if file is None else Path(file).name
+
+
+def _environment(arguments: CommandLine, shown: ShownInLog) -> str | None:
+    """Return the environment that a log names, as `--python` takes it; None: none, or one is given.
+
+    A Python without an environment of its own has its program beside its libraries on Windows.
+    """
+    root = shown.environment
+    if root is None or arguments.python is not None or arguments.facts:
+        return None
+    alone = re.split(r"[\\/]", root)[-1].lower().startswith("python")
+    return root + ("\\python.exe" if alone and shown.system == "windows" else "")
+
+
+def _is_another(looked: Looked, environment: str) -> bool:
+    """Tell whether the environment that was looked at is not the one that a log names."""
+    return not (looked.facts.python.executable or "").startswith(environment)
+
+
+def _planned_by_outputs(arguments: CommandLine, text: str, shown: ShownInLog) -> Plan | None:
+    """Return the plan for the machine whose outputs stand in a text; None where they lack a part.
+
+    An architecture that no output shows is taken to be x86_64.
+    """
+    from ...facts.document import from_json
+    from ...facts.outputs import read_outputs
+    from ...matrix.load import add_torch, load_matrix
+
+    outputs = read_outputs(text, load_table("gpus"))
+    if not (outputs.value("driver") and outputs.value("gpus")):
+        return None
+    document = outputs.document()
+    document["platform"]["system"] = document["platform"]["system"] or shown.system
+    document["platform"]["machine"] = document["platform"]["machine"] or "x86_64"
+    document["python"]["version"] = document["python"]["version"] or shown.python
+    if not document["packages"] and shown.newest is not None:
+        document["packages"] = [{"name": GPU_BUILD, "version": shown.newest}]
+    if None in {document["platform"]["system"], document["python"]["version"]}:
+        return None
+    facts, matrix = from_json(document), load_matrix(torch=False)
+    if facts.package(TORCH) is not None:
+        matrix = add_torch(matrix)
+    return _planned(arguments, facts, plan_options_of(arguments), matrix, "there").plan
 
 
 def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
@@ -113,9 +214,10 @@ def _looked(
     """
     try:
         inputs = gather_inputs(arguments, environ)
+        require_known(inputs.facts)
         return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)
     except Error as error:
-        if arguments.facts or arguments.python is not None:
+        if error.code != "machine-unknown" and (arguments.facts or arguments.python is not None):
             raise
         texts = load_texts(language)
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))

@@ -40,6 +40,10 @@ class Mending(NamedTuple):
     """Of `ortgpu-fix`; empty where no command of this program mends it."""
     finding: Finding | None = None
     """What no command of this program mends."""
+    code: str | None = None
+    """The explanation that it is of; None: of none, or of all."""
+    looks: bool = False
+    """Whether `ortgpu-fix` alone, which only looks, is what is to be typed."""
 
 
 def mending(
@@ -67,9 +71,11 @@ def mending(
     worst = [each for each in explanations if each.severity == explanations[0].severity]
     if label := _of_no_command(worst):
         return Mending(reason(label))
+    if plan is None and all(each.effect for each in worst):
+        return Mending(reason("mend-effect"), code=worst[0].code, looks=True)
     seen = [*zip(worst, here or [UNSEEN] * len(worst), strict=False)]
     root, said = next((pair for pair in seen if _is_mended(*pair, by_user)), seen[0])
-    made = _of_root(root, said, plan, plan_with, by_user=by_user, by=by)
+    made = _of_root(root, said, plan, plan_with, by_user=by_user, by=by)._replace(code=root.code)
     stays = [
         each.code
         for each, there in seen

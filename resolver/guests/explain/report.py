@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...log_lines.explanations import Explanation, LogLine
 from ...messages.catalog import Texts
-from ...messages.sections import STYLES, Row, Section
+from ...messages.sections import Row, Section
 from .here import Here
 from .mending import Mending
 
 STATES = {"confirmed": "bold", "not-so": "green", "unseen": "dim"}
-MOST_SOURCES = 2
+MOST_SHOWN = 3
+"""So many different lines are shown of one."""
 
 
 def explanation_sections(
@@ -21,31 +22,37 @@ def explanation_sections(
     mending: Mending | None = None,
     *,
     command: str = "",
+    installs: Sequence[str] = (),
+    machine: str = "",
     origins: Mapping[str, str] | None = None,
     place: Callable[[int], str] = str,
 ) -> tuple[Section, ...]:
-    """Say what a log tells, what this machine says of each, and what mends it.
+    """Say what a log says, what the machine says of each, and what fixes it.
 
-    `here`: one for each explanation, or none; `command`: the whole command of `mending`; `origins`:
-    the kinds of programs by their codes; `place`: what a line is called.
+    `here`: one for each explanation, or none; `command`: the whole command of `mending`;
+    `installs`: what it would install; `machine`: what the machine that was looked at is called;
+    `origins`: the kinds of programs by their codes; `place`: where a line is.
     """
     sections: list[Section] = []
     for number, each in enumerate(explanations):
         said = here[number] if number < len(here) else None
+        severity = texts.label(f"severity-{each.severity}")
+        seen = tuple(Row(text=text, style="dim") for text in _seen(each.evidence, place))
+        sections.append(Section(heading=f"{severity}[{each.code}]: {each.what}", rows=seen))
+        rows = [Row(head=texts.label("explain-cause"), text=each.cause)]
+        rows += _looked(said, machine, texts)
         name = (origins or {}).get(each.origin or "", "")
-        rows = _rows(each, said, name, texts, place)
-        told = mending is not None
-        others = [x for x in each.commands if not (told and _told_below(x, command))]
-        owner = f"  # {texts.label('for-owner')}"
-        rows += [Row(text=f"$ {line}{owner * (line in each.owner_commands)}") for line in others]
-        rows += [Row(text=source, style="dim") for source in each.sources[:MOST_SOURCES]]
-        sections.append(Section(heading=each.code, rows=tuple(rows)))
+        rows += [Row(text=texts.label("explained-origin", program=name))] if name else []
+        fixes = mending is not None and bool(command) and mending.code == each.code
+        rows += _fix(each, mending if fixes else None, command, installs, texts)
+        rows += _more(each, texts, asks=(said is None or said.state == "unseen") and not installs)
+        sections.append(Section(rows=tuple(rows)))
     if not explanations:
         rows = [Row(text=texts.label("explained-nothing"))]
         if mending is None or mending.why.code != "mend-ask":
             rows.append(Row(text=texts.label("explained-next")))
         sections.append(Section(rows=tuple(rows)))
-    if mending is not None:
+    if mending is not None and not (command and mending.code in _codes(explanations)):
         rows = [Row(text=texts.reason(mending.why), style="bold")]
         if mending.finding is not None:
             rows += [Row(text=texts.summary(mending.finding))]
@@ -56,36 +63,62 @@ def explanation_sections(
     return tuple(sections)
 
 
-def _told_below(line: str, command: str) -> bool:
-    """Whether the last lines say what is to be typed instead: a command, or that there is none."""
-    return line.startswith("ortgpu-fix") and (bool(command) or line.endswith("--apply"))
+def _codes(explanations: Sequence[Explanation]) -> set[str]:
+    return {each.code for each in explanations}
 
 
-def _rows(
-    each: Explanation, here: Here | None, origin: str, texts: Texts, place: Callable[[int], str]
+def _fix(
+    each: Explanation,
+    mending: Mending | None,
+    command: str,
+    installs: Sequence[str],
+    texts: Texts,
 ) -> list[Row]:
-    rows = [Row(text=text, style="dim") for text in _seen(each.evidence, place)]
-    rows.append(Row(text=each.cause, style=STYLES[each.severity]))
-    if each.consequences:
-        rows.append(Row(text=texts.label("explained-follows", codes=", ".join(each.consequences))))
-    if here is not None:
-        rows += [
-            Row(text=texts.label(f"here-{here.state}", what=what), style=STATES[here.state])
-            for what in _said(here, texts)
-        ]
-    if origin:
-        rows.append(Row(text=texts.label("explained-origin", program=origin), style="dim"))
-    rows.append(Row(text=each.remedy))
+    """Say what fixes one: the command of its `mending`, else what a person has to do."""
+    head = texts.label("explain-fix")
+    if mending is not None:
+        rows = [] if each.fixable or each.effect else [Row(head=head, text=each.remedy)]
+        rows.append(Row(head="" if rows else head, text=texts.reason(mending.why)))
+        rows += [Row(text=line, whole=True) for line in command.split("\n")]
+        listed = texts.label("explain-installs", packages=", ".join(installs))
+        return [*rows, Row(text=listed)] if installs else rows
+    rows = [Row(head=head, text=each.remedy)]
+    owner = f"  # {texts.label('for-owner')}"
+    commands = [line for line in each.commands if not line.startswith("ortgpu-fix")]
+    rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", whole=True) for x in commands]
     return rows
 
 
+def _more(each: Explanation, texts: Texts, *, asks: bool) -> list[Row]:
+    """Ask what decides, say what follows from it, and where it was seen."""
+    texts_by_label = {
+        "explain-ask": each.ask if asks else "",
+        "explain-also": ", ".join(each.consequences),
+        "explain-more": next(iter(each.sources), ""),
+    }
+    return [Row(head=texts.label(x), text=text) for x, text in texts_by_label.items() if text]
+
+
+def _looked(here: Here | None, machine: str, texts: Texts) -> list[Row]:
+    """Say what the machine that was looked at says of it."""
+    if here is None:
+        return []
+    state = texts.label(f"here-{here.state}", what="; ".join(_said(here, texts)))
+    return [Row(head=f"{machine}:", text=state, style=STATES[here.state])]
+
+
 def _seen(evidence: Sequence[LogLine], place: Callable[[int], str]) -> list[str]:
-    """Return `2, 18: TEXT`: one text for each line, and the lines of the same text together."""
-    texts = {seen.line_number: seen.line.strip() for seen in reversed(evidence)}
-    lines: dict[str, list[str]] = {}
+    """Return `--> error.log:2, 18` and `|  TEXT`: the lines of the same text together."""
+    texts = {seen.line_number: seen.message for seen in reversed(evidence)}
+    lines: dict[str, list[int]] = {}
     for number, text in sorted(texts.items()):
-        lines.setdefault(text, []).append(place(number))
-    return [f"{', '.join(places)}: {text}" for text, places in lines.items()]
+        lines.setdefault(text, []).append(number)
+    shown = list(lines.items())[:MOST_SHOWN]
+    return [
+        row
+        for text, numbers in shown
+        for row in (f"--> {', '.join(map(place, numbers))}", f" |  {text}")
+    ]
 
 
 def _said(here: Here, texts: Texts) -> list[str]:
@@ -101,7 +134,9 @@ def explanation_json(
     texts: Texts,
     here: Sequence[Here] = (),
     mending: Mending | None = None,
+    *,
     command: str = "",
+    installs: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return the same as one document; `here` is null where nobody looked."""
     rows: list[dict[str, object]] = []
@@ -122,5 +157,6 @@ def explanation_json(
             "code": mending.why.code,
             "text": texts.reason(mending.why),
             "command": command or None,
+            "installs": list(installs),
         }
     return document

@@ -14,6 +14,7 @@ from ...lock.locked_facts import locked_names, without_installed_set
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
 from ...plan.reasons import Named, Reason, RequirementLine, reason
+from ...resolve.environment import consequences
 from ...resolve.onnxruntime_installed import with_owners_here
 from ...resolve.options import PlanOptions
 from ...resolve.resolver import resolve
@@ -57,11 +58,12 @@ def why_not(
     pins = [pin for pin in pins if pin.applies(environment)]
     bare = without_installed_set(facts, matrix, locked_names(matrix))
     here = situation(facts, PlanOptions(), matrix)
-    return tuple(_twice(pins)) or (
+    refused = tuple(_twice(pins)) or (
         *_of_the_set(pins, bare, options, matrix),
         *_rivals(pins, bare, environment, matrix),
         *_without_wheel(pins, known, here),
     )
+    return refused or tuple(_broken(pins, here))
 
 
 def _twice(pins: Sequence[ParsedPin]) -> Iterator[Reason]:
@@ -85,6 +87,14 @@ def _rivals(
         for pin in pins:
             if pin.name in owners - {GPU_BUILD} and pin.is_sure(environment):
                 yield reason("lock-rival", distribution=Named(pin.name, pin.version))
+
+
+def _broken(pins: Sequence[ParsedPin], here: Situation) -> Iterator[Reason]:
+    """Yield who is installed and would miss what it requires once `pins` are."""
+    coming = [Package(name=pin.name, version=pin.version) for pin in pins]
+    for one in consequences(here.environment, (), coming).unmet:
+        by = Named(one.by, one.version)
+        yield reason("lock-breaks", by=by, requires=one.text, found=one.found or "-")
 
 
 def _of_the_set(

@@ -57,7 +57,7 @@ def _check(
 
     if not arguments.facts:
         arguments = arguments._replace(processes=start_looking(arguments, environ))
-    from ...cli.inputs import gather_inputs
+    from ...cli.inputs import gather_inputs, require_known
     from ...matrix.load import add_torch
     from ...matrix.torch import TORCH
     from .drift import drift
@@ -68,11 +68,14 @@ def _check(
     locked = read_lock(text, file, included)
     alone = describes_environment(arguments, environ, Path.cwd())
     inputs = gather_inputs(arguments, environ)
+    held_on = held_against(locked, inputs, alone=alone, python=arguments.python)
+    for facts, _ in held_on:
+        require_known(facts)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
     held = (
         replace(drift(locked, facts, inputs.options, matrix, installed=not alone), machine=machine)
-        for facts, machine in held_against(locked, inputs, alone=alone, python=arguments.python)
+        for facts, machine in held_on
     )
     found = max(held, key=lambda each: DRIFT_EXIT[each.verdict])
     if arguments.json:

@@ -14,7 +14,15 @@ class ExclusionReason:
     """Machines that exclude a release for the same reasons."""
 
     machines: tuple[FleetMachine, ...]
-    reasons: tuple[Reason, ...]
+    machine: tuple[Reason, ...]
+    """What the machines exclude, whatever is installed there."""
+    environment: tuple[Reason, ...] = ()
+    """What is installed there excludes."""
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Return all reasons, those of the machines first."""
+        return (*self.machine, *self.environment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

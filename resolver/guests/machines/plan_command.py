@@ -8,12 +8,13 @@ from ...cli import console
 from ...cli.command_line import locking
 from ...cli.commands.check import tell
 from ...cli.flags import CommandLine
+from ...cli.inputs import require_known
 from ...cli.options import plan_options_of
 from ...errors import Error
 from ...lock.groups import FleetMachine
 from ...matrix.load import load_matrix
 from ...messages.catalog import Language, load_texts
-from ...resolve.resolver import resolve_for_check
+from ...resolve.cases import checked_plan
 from .facts_files import read_machines
 from .guest import MachinesRequest
 from .model import FleetPlan
@@ -40,11 +41,14 @@ def _plan(arguments: CommandLine, language: Language) -> int:
 def plan_machines(arguments: CommandLine) -> FleetPlan:
     """Return the plan for the machines that the command line names.
 
-    Raises Error `flags-clash` for `--python`, and those of `read_machines` and the wishes.
+    Raises Error `flags-clash` for `--python`, and those of `read_machines`, `require_known` and the
+    wishes.
     """
     if arguments.python is not None:
         raise Error("flags-clash", flags="--python, --facts, --facts")
     machines = _read_machines(arguments.machines)
+    for machine in machines:
+        require_known(machine.facts, machine.name)
     with_cpu = arguments.request(MachinesRequest).with_cpu
     return plan_fleet(machines, plan_options_of(arguments), load_matrix(), with_cpu=with_cpu)
 
@@ -65,7 +69,7 @@ def _check(arguments: CommandLine) -> int:
     options, matrix = plan_options_of(arguments), load_matrix()
     machines = _read_machines(arguments.machines)
     kinds = {id(machine.facts): machine.facts for machine in machines}.values()
-    return tell([resolve_for_check(facts, options, matrix) for facts in kinds], arguments)
+    return tell([checked_plan(facts, options, matrix) for facts in kinds], arguments)
 
 
 def _read_machines(files: Sequence[str]) -> tuple[FleetMachine, ...]:

@@ -17,7 +17,7 @@ from ...facts.model import CPU_BUILD, GPU_BUILD
 from ...lock.groups import FleetMachine, Group, group_names
 from ...messages.catalog import Texts
 from ...messages.sections import Row, Section, join_neighbours
-from ...report.plan_document import SCHEMA, plan_json, reasons_json
+from ...report.plan_document import SCHEMA, judged_json, plan_json, reasons_json
 from ...report.rejected import SHORT, reason_text
 from .model import FleetPlan
 
@@ -39,7 +39,7 @@ def fleet_json(made: FleetPlan, texts: Texts) -> dict[str, object]:
                 "reasons": [
                     {**why, "machines": _names(one.machines)}
                     for one in row.by
-                    for why in reasons_json(one.reasons, texts)
+                    for why in judged_json(one.machine, one.environment, texts)
                 ],
             }
             for row in made.excluded

@@ -15,13 +15,13 @@ from ...lock.groups import FleetMachine, Group, TargetPlan
 from ...lock.locked_facts import locked_names, without_installed_set
 from ...matrix.model import Matrix
 from ...plan.model import Plan
-from ...plan.reasons import Reason, reason
+from ...plan.reasons import reason
 from ...resolve.candidate import without_wheels
 from ...resolve.changes import changes_for
 from ...resolve.components import Component, Components
 from ...resolve.msvc import runtime_for
 from ...resolve.options import PlanOptions
-from ...resolve.rules import reasons_for
+from ...resolve.rules import Judgement, reasons_for
 from ...resolve.situation import Situation, situation
 from ...resolve.smallest import smallest_components
 from ...resolve.tensorrt import tensorrt_for
@@ -107,15 +107,19 @@ def _excluded(
     for version in fleet.versions if served else ():
         if len(shares) == 1 and version == shares[0].version:
             break
-        by: dict[tuple[Reason, ...], list[FleetMachine]] = {}
+        by: dict[Judgement, list[FleetMachine]] = {}
         for member in served:
-            reasons = fleet.against(version, member)
-            if reasons:
-                by.setdefault(reasons, []).extend(by_kind[member])
+            judged = fleet.against(version, member)
+            if judged:
+                by.setdefault(judged, []).extend(by_kind[member])
         if not by:
-            by[reason("no-common-set"),] = [row for member in served for row in by_kind[member]]
+            none = Judgement((reason("no-common-set"),), ())
+            by[none] = [row for member in served for row in by_kind[member]]
         exclusions = [
-            ExclusionReason(machines=_sorted(rows), reasons=why) for why, rows in by.items()
+            ExclusionReason(
+                machines=_sorted(rows), machine=why.machine, environment=why.environment
+            )
+            for why, rows in by.items()
         ]
         excluded.append(ExcludedMachine(version=version, by=tuple(exclusions)))
     return tuple(excluded)
@@ -170,7 +174,7 @@ def _target(
     here = situation(common_facts(situations), situations[0].options, situations[0].matrix)
     builds = {(build.version, build.platform): build for build in here.matrix.builds}
     build = builds[share.version, here.platform]
-    components = Components(chosen=share.wheels[here.platform], reasons=())
+    components = Components(chosen=share.wheels[here.platform])
     subject = without_wheels(build, here, components)._replace(
         runtime=runtime_for(build, here), tensorrt=tensorrt_for(build, here)
     )
@@ -182,6 +186,7 @@ def _target(
         selection=changes.selection,
         install=changes.install,
         companions=changes.companions,
+        placeholder=changes.placeholder,
         requires=changes.requires,
         matrix_date=here.matrix.date,
         matrix_digest=here.matrix.digest,
@@ -195,7 +200,7 @@ def _target(
 def _cpu_group(
     version: str, without: Sequence[tuple[Situation, FleetMachine]], matrix: Matrix
 ) -> Group:
-    """Return the group of the machines without a GPU: an engine finds the CPU build's wheels."""
+    """Return the group of the machines without a GPU: uv finds the CPU build's wheels."""
     targets: dict[tuple[str, str], list[tuple[Situation, FleetMachine]]] = {}
     for here, machine in without:
         targets.setdefault((here.platform, here.abi), []).append((here, machine))

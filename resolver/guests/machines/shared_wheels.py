@@ -18,7 +18,7 @@ from ...resolve.components import (
     pick_release,
     toolkits_to_try,
 )
-from ...resolve.demands import Demand
+from ...resolve.environment import Demand
 from ...resolve.gpu_code import capabilities
 from ...resolve.situation import Situation
 from ...versions import newest_first, numbers

@@ -14,7 +14,8 @@ from ...matrix.model import Build, Matrix
 from ...plan.reasons import Reason
 from ...resolve.candidate import without_wheels
 from ...resolve.components import Components, SharingMachines, choose_nvidia_wheels
-from ...resolve.rules import BUILD_RULES, REQUIREMENT_RULES, check_shared_folders, reasons_against
+from ...resolve.environment_rules import check_shared_folders
+from ...resolve.rules import Judgement, judge, judge_without_wheels
 from ...resolve.situation import Situation
 from ...versions import newest_first
 from .common_facts import gpus_key, wheels_key
@@ -57,13 +58,13 @@ class FleetSolver:
         self._any = {build.version: build for build in matrix.builds}
         self.versions = sorted(self._any, key=newest_first, reverse=True)
         self._shares: dict[tuple[str, Members], ServedGroup | None] = {}
-        self._quick: dict[tuple[str, int], tuple[Reason, ...]] = {}
+        self._quick: dict[tuple[str, int], Judgement] = {}
 
     def build(self, version: str, member: int) -> Build:
         """Return the release's build for the platform of a machine; for any, if it has none."""
         return self._builds.get((version, self.situations[member].platform), self._any[version])
 
-    def against(self, version: str, member: int) -> tuple[Reason, ...]:
+    def against(self, version: str, member: int) -> Judgement:
         """Return why a release does not work on one machine.
 
         The wheels are checked only if no other rule rejects it.
@@ -75,25 +76,21 @@ class FleetSolver:
         key = version, self._kinds[member]
         if key not in self._components:
             self._components[key] = choose_nvidia_wheels(self.build(version, member), here)
-        return reasons_against(
-            without_wheels(self.build(version, member), here, self._components[key]), here
-        )
+        return judge(without_wheels(self.build(version, member), here, self._components[key]), here)
 
     def least_against(self, member: int) -> tuple[Reason, ...]:
         """Return the reasons against the release that has the fewest, the oldest of such.
 
         The oldest release needs the oldest driver. Releases that the options exclude come last.
         """
-        against = [self.against(version, member) for version in reversed(self.versions)]
+        against = [self.against(version, member).reasons for version in reversed(self.versions)]
         return min(against, key=lambda why: (any(row.code == UNWISHED for row in why), len(why)))
 
-    def _without_wheels(self, version: str, member: int) -> tuple[Reason, ...]:
+    def _without_wheels(self, version: str, member: int) -> Judgement:
         key = version, member
         if key not in self._quick:
-            here = self.situations[member]
-            subject = without_wheels(self.build(version, member), here)
-            rules = (*BUILD_RULES, *REQUIREMENT_RULES)
-            self._quick[key] = tuple(why for rule in rules for why in rule(subject, here))
+            build = self.build(version, member)
+            self._quick[key] = judge_without_wheels(build, self.situations[member])
         return self._quick[key]
 
     def share(self, version: str, members: Members) -> ServedGroup | None:
@@ -131,7 +128,7 @@ class FleetSolver:
         here = self.situations[member]
         if not self._held[member]:  # nobody needs a wheel that could share a folder
             return True
-        components = Components(chosen=wheels[here.platform], reasons=())
+        components = Components(chosen=wheels[here.platform])
         subject = without_wheels(self.build(version, member), here, components)
         return not any(True for _ in check_shared_folders(subject, here))
 

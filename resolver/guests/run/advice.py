@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from ...matrix.applications import application_of, read_application
 from ...plan.reasons import Reason, reason
-from ...versions import version as parse_version
+from ...versions import at_least
 from .verdicts import CUDA, SessionGroup, asked_names
 
 KnobKind = Literal["argument", "option", "environment", "extra", "none"]
@@ -36,27 +37,21 @@ def find_knob(table: Mapping[str, Any], name: str, version: str, file: str = "")
     `table` is `applications.toml`. A release that is newer than what was read has the newest knob.
     A distribution of another name that has the row's `file` is the same application: fastembed-gpu.
     """
-    asked, file = parse_version(version), file.replace("\\", "/")
-    rows: Iterable[Mapping[str, str]] = (
+    file = file.replace("\\", "/")
+    rows = [
         row
         for row in table["application"]
         if row["name"] == canonicalize_name(name) or file.endswith(f"/{row['file']}")
-    )
-    fitting = [
-        (since, row)
-        for row in rows
-        if (since := parse_version(row["since"])) and asked and since <= asked
     ]
-    if not fitting or asked is None:
+    row = application_of(map(read_application, rows), version)
+    if row is None:
         return None
-    _, row = max(fitting, key=lambda each: each[0])
-    newest = parse_version(row["read"])
     return Knob(
         application=name,
-        kind=row["knob"],  # type: ignore[arg-type]
-        how=row.get("how", ""),
-        by_itself=row["asks"] == "by-itself",
-        checked=newest is not None and asked <= newest,
+        kind=row.knob,
+        how=row.how,
+        by_itself=row.asks == "by-itself",
+        checked=at_least(row.read, version),
     )
 
 

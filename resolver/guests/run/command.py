@@ -18,8 +18,8 @@ from ...cli.flags import CommandLine
 from ...data_files import load_table
 from ...errors import Error
 from ...log_lines.explanations import Explanation
-from ...log_lines.failures import parse_failures
-from ...log_lines.matcher import Search
+from ...log_lines.failures import FailureTable, parse_failures
+from ...log_lines.matcher import Search, explain_log
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
 from ...messages.shells import TypedCommand, pasted_commands
@@ -37,7 +37,7 @@ from .report import (
     program_sections,
     session_line,
 )
-from .runner import watch_program
+from .runner import python_of, watch_program
 from .verdicts import (
     SessionGroup,
     grouped,
@@ -65,10 +65,17 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     def tell(session: InferenceSession) -> None:
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
 
-    status, seen = watch_program(line.rest, child, tell if request.live else None)
-    report = _report(line, status, seen, child, texts)
+    table = parse_failures(load_table("failures"))
+    printed = Search(table)
+    reads = request.require_gpu and not python_of(line.rest, child)  # else its sessions tell
+    status, seen = watch_program(
+        line.rest, child, tell if request.live else None, printed.feed if reads else None
+    )
+    found = () if seen.sessions else printed.explanations(texts.language)
+    failures = tuple(each for each in found if each.severity == "error")
+    report = _report(line, status, seen, child, table, failures, texts)
     _write(report, line, texts)
-    if request.require_gpu and any(map(without_gpu, seen.sessions)):
+    if request.require_gpu and (failures or any(map(without_gpu, seen.sessions))):
         return NOT_ON_THE_GPU
     return status if status >= 0 else SIGNALLED - status
 
@@ -84,17 +91,20 @@ def in_environment(environ: Mapping[str, str], python: str | None) -> dict[str, 
     return child
 
 
-def _report(
-    line: CommandLine, status: int, seen: ProgramSeen, environ: Mapping[str, str], texts: Texts
+def _report(  # noqa: PLR0917
+    line: CommandLine,
+    status: int,
+    seen: ProgramSeen,
+    environ: Mapping[str, str],
+    table: FailureTable,
+    printed: tuple[Explanation, ...],
+    texts: Texts,
 ) -> ProgramReport:
-    table = parse_failures(load_table("failures"))
     versions = {each.pid: each.version for each in seen.libraries if each.name == "onnxruntime"}
     release = next(iter(versions.values()), None)
 
     def explain(text: str) -> tuple[Explanation, ...]:
-        search = Search(table)
-        search.feed(text, joined=True)
-        return search.explanations(texts.language, release)
+        return explain_log(text, table, texts.language, release=release)
 
     applications = load_table("applications")
     groups = []
@@ -104,7 +114,7 @@ def _report(
         command = _program(line, seen, pids)
         advice = advice_of(group, knobs, _packed(seen, pids))
         groups.append(Advised(group=group, knobs=knobs, advice=advice, command=command))
-    verdict = judge_program(seen)
+    verdict = judge_program(seen, printed)
     instead = _instead(line, environ) if verdict == "not-installed" else ""
     return ProgramReport(
         command=pasted_commands(line.rest, SYSTEM)[0].text,
@@ -112,6 +122,7 @@ def _report(
         verdict=verdict,
         seen=seen,
         groups=tuple(groups),
+        printed=printed,
         instead=instead,
         diagnose="" if instead else _diagnose(line, seen),
         measure=_measure(line, [each.group for each in groups], seen),

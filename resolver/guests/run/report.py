@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from ...log_lines.explanations import Explanation
 from ...messages.catalog import Texts
 from ...messages.sections import Row, Section, milliseconds
 from ...messages.shells import PROGRAM, TypedCommand
@@ -28,6 +29,7 @@ STYLES: Mapping[str, str] = {
     "asked-not-got": "red",
     "import-failed": "red",
     "not-whole": "red",
+    "printed-failure": "red",
     "got": "green",
 }
 ON_GPU = frozenset({"got", "got-but-slow-options", "asked-tensorrt-got-cuda"})
@@ -60,6 +62,8 @@ class ProgramReport:
     verdict: ProgramVerdict
     seen: ProgramSeen
     groups: tuple[Advised, ...]
+    printed: tuple[Explanation, ...] = ()
+    """The failures that its standard error shows, of a program that is not Python."""
     instead: str = ""
     """The command that runs it with the environment beside it, which is not activated."""
     diagnose: str = ""
@@ -90,6 +94,7 @@ def program_sections(report: ProgramReport, texts: Texts) -> tuple[Section, ...]
         *_imports(report.seen.libraries, texts),
         *_torches(report.seen.torches, texts),
         *_unobserved(report.seen.unobserved, texts),
+        *(Row(text=text) for each in report.printed for text in (each.cause, each.remedy)),
     ]
     sections = [Section(heading=report.command, rows=tuple(row for row in rows if row.text))]
     sections += [_group_section(each, texts) for each in report.groups]
@@ -283,6 +288,7 @@ def program_json(report: ProgramReport, texts: Texts) -> dict[str, object]:
         "missing": [each._asdict() for each in report.seen.missing],
         "torch": [each._asdict() for each in report.seen.torches],
         "sessions": [_group_json(each, texts) for each in report.groups],
+        "printed": [{"code": each.code, "text": each.cause} for each in report.printed],
         "commands": _commands(report),
     }
 

@@ -32,12 +32,13 @@ def watch_program(
     command: Sequence[str],
     environ: Mapping[str, str],
     told: Callable[[InferenceSession], None] | None = None,
+    hear: Callable[[str], None] | None = None,
 ) -> tuple[int, ProgramSeen]:
     """Run `command` to its end, and return its exit status and what was seen of it.
 
     The status is negative for the signal that ended it. `told` is called with each session soon
-    after it was made. Interrupts go to the program, which decides what they do. Raises Error
-    `program-not-started`.
+    after it was made, `hear` with the lines of standard error. Interrupts go to the program, which
+    decides what they do. Raises Error `program-not-started`.
     """
     if sys.platform == "win32":  # which looks beside our own Python before it reads the PATH
         command = (shutil.which(command[0], path=environ.get("PATH")) or command[0], *command[1:])
@@ -52,7 +53,10 @@ def watch_program(
 
         try:
             status = attend(
-                command, env=with_hook(environ, folder / "hook"), now_and_then=told and look
+                command,
+                env=with_hook(environ, folder / "hook"),
+                now_and_then=told and look,
+                hear=hear,
             )
         except OSError as error:
             problem = error.strerror or error

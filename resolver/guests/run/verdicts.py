@@ -31,6 +31,7 @@ ProgramVerdict = (
         "no-library",
         "not-installed",
         "not-observed",
+        "printed-failure",
         "import-failed",
         "not-whole",
         "no-session",
@@ -211,10 +212,15 @@ def _without_times(session: InferenceSession) -> str:
     return "\n".join([words, *session.errors])
 
 
-def judge_program(seen: ProgramSeen) -> ProgramVerdict:
-    """Return the one word for a program: the worst of its sessions, or why there are none."""
+def judge_program(seen: ProgramSeen, printed: Sequence[Explanation] = ()) -> ProgramVerdict:
+    """Return the one word for a program: the worst of its sessions, or why there are none.
+
+    `printed`: the failures that its standard error shows.
+    """
     if seen.sessions:
         return min(map(verdict_of, seen.sessions), key=VERDICTS.index)
+    if printed:
+        return "printed-failure"
     if any(library.error for library in seen.libraries):
         return "import-failed"
     if any(library.makes_none for library in seen.libraries):

@@ -31,6 +31,10 @@ ASSIGNMENT = re.compile(r"^(\w+)\s*=\s*['\"]([^'\"\n]*)['\"]", re.MULTILINE)
 CORE = "Software\\Python\\PythonCore\\"
 """The key of the releases of python.org in the registry, PEP 514."""
 SIZE = re.compile(r"[0-9]{1,18}$")
+MODULE = re.compile(r"^((?!\.\.)[^,\n]*/__init__\.py),", re.MULTILINE)
+"""The first package in RECORD: `numpy/__init__.py`."""
+REQUIRED = {"flatbuffers", "numpy", "packaging", "protobuf"}
+"""What every build of onnxruntime requires, installed or still to come."""
 LIBRARY = re.compile(r"\.so(\.\d+)*$|\.dll$|\.pyd$")
 
 
@@ -117,8 +121,12 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
         row["local"] = '"dir_info"' in source
     if "ORTGPU_FIX_PROVIDED" in files:
         row["provided"] = True
-    if canonical(name).startswith(("nvidia-", "onnxruntime-ep-")):
-        libraries = [(name, size) for name, _, size in recorded(path) if LIBRARY.search(name)]
+    if canonical(name).startswith(("nvidia-", "cuda-", "onnxruntime-ep-")):
+        listed = recorded(path)
+        libraries = [(name, size) for name, _, size in listed if LIBRARY.search(name)]
+        row["size"] = sum(size for _, _, size in listed)
+        # uv marks all that it installs as requested.
+        row["requested"] = "REQUESTED" in files and row.get("installer") == "pip"
         row["libraries"] = [name for name, _ in libraries]
         row["missing"] = sum(differs(os.path.join(folder, name), size) for name, size in libraries)
     return row
@@ -144,6 +152,32 @@ def distributions() -> list[dict[str, Any]]:
     return rows
 
 
+OWN = ".ortgpu-fix/"
+"""The state folder of ortgpu-fix, which comes and goes: what a RECORD says of it tells nothing."""
+
+
+def without_module(row: dict[str, Any]) -> bool:
+    """Tell whether a module that a distribution lists is gone: looked at is one file of it."""
+    listed = MODULE.search(read(os.path.join(row["path"], "RECORD")) or "")
+    folder = os.path.dirname(row["path"])
+    return listed is not None and not os.path.isfile(os.path.join(folder, listed.group(1)))
+
+
+def look_at_required(installed: list[dict[str, Any]]) -> None:
+    """Note of what a build of onnxruntime requires whether its files are there."""
+    real = [row for row in installed if row["version"] is not None and "missing" not in row]
+    lines = [
+        line
+        for row in real
+        if canonical(row["name"]).startswith(("onnxruntime", "ort-"))
+        for line in row["requires"]
+    ]
+    names = {canonical(re.split(r"[^\w.-]", line)[0]) for line in lines} | REQUIRED
+    for row in real:
+        if canonical(row["name"]) in names and without_module(row):
+            row["missing"] = 1
+
+
 def recorded(info: str) -> list[tuple[str, str, int]]:
     """Return path, hash and size of the files in RECORD; none without RECORD.
 
@@ -155,7 +189,7 @@ def recorded(info: str) -> list[tuple[str, str, int]]:
         path, _, size = line.rpartition(",")
         path, _, digest = path.rpartition(",")
         path = path.strip('"').replace("\\", "/")
-        if SIZE.match(size) and not path.startswith(("..", "/", metadata_folder)):
+        if SIZE.match(size) and not path.startswith(("..", "/", metadata_folder, OWN)):
             rows.append((path, digest, int(size)))
     return rows
 
@@ -377,11 +411,7 @@ def main() -> None:
     mark = None if kind == "venv" else read(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED"))
     managed_by = owner(mark) if kind in {"system", "user"} else None
     installed = distributions()
-    pip = [
-        package["version"]
-        for package in installed
-        if canonical(package["name"]) == "pip" and package["version"] is not None
-    ]
+    look_at_required(installed)
     answer = {
         "version": version,
         "implementation": sys.implementation.name,
@@ -399,7 +429,6 @@ def main() -> None:
         "user_site": user_site(paths["purelib"]) if kind != "user" else None,
         "externally_managed": mark is not None or managed_by not in {None, "store", "embeddable"},
         "managed_by": managed_by,
-        "pip": pip[0] if pip and importable("pip") else None,
         # An embeddable Python's `._pth` file does not import site, unless it says so, as ComfyUI's:
         # https://docs.python.org/3/using/windows.html#finding-modules
         "pth": "site" in sys.modules and not sys.flags.no_site,
@@ -408,11 +437,6 @@ def main() -> None:
         "installed": installed,
     }
     print("\n" + json.dumps(answer))
-
-
-def importable(name: str) -> bool:
-    """Tell whether a top-level package of this name is on sys.path; nothing is imported."""
-    return any(os.path.isfile(os.path.join(entry, name, "__init__.py")) for entry in sys.path)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from ortgpu_fix.guests.explain import mending as fixing
 from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import MATCH, Mending, mending
+from ortgpu_fix.guests.explain.mending import MATCH, Mending
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Finding, Severity, finding, reason
+
+
+def mending(*args: Any, **words: Any) -> Mending:
+    """Return what fixes it, of whichever cause it is."""
+    return fixing.mending(*args, **words)._replace(code=None)
+
 
 PLAN = Plan(verdict="healthy", matrix_date="2026-01-01", matrix_digest="sha256:0")
 FIXABLE = PLAN._replace(verdict="fixable")
@@ -29,6 +37,7 @@ def cause(
     return Explanation(
         code=code,
         severity=severity,
+        what="",
         line="",
         line_number=1,
         cause="",
@@ -352,3 +361,9 @@ def test_who_has_an_environment_of_its_own_is_told_whom_to_ask() -> None:
     assert mending((), (), None, program="a .NET program") == ask
     assert mending((), (), clash, program="a .NET program") == ask
     assert mending([cause()], [Here("unseen")], FIXABLE, program="x").why == reason("mend-here")
+
+
+def test_where_no_machine_was_looked_at_and_no_command_applies_verify_does() -> None:
+    made = mending([cause(commands=("ortgpu-fix",))], [], None)
+
+    assert (made.why.code, made.arguments) == ("mend-verify", ("verify",))

@@ -105,7 +105,7 @@ def test_a_library_that_is_missing_is_brought_whoever_asks_for_it() -> None:
 def test_what_may_have_any_reason_is_looked_into_and_not_mended() -> None:
     mends = mending(explain_log(WANTED + SESSION, TABLE), (), None)
 
-    assert (mends.why.code, mends.arguments) == ("mend-verify", ("verify",))
+    assert (mends.why.code, mends.looks) == ("mend-effect", True)
 
 
 # Whether the program runs on Python's packages
@@ -290,7 +290,7 @@ def test_who_brings_onnxruntime_and_who_loads_cuda_besides() -> None:
     bundled = {each.code for each in origins if each.bundled}
 
     assert besides == ["ctranslate2"]
-    assert bundled == {"frozen", "dotnet", "rust", "node", "java", "sherpa", "cpp", "own"}
+    assert bundled == {"frozen", "dotnet", "rust", "node", "java", "nix", "sherpa", "cpp", "own"}
 
 
 @pytest.mark.parametrize(

@@ -301,6 +301,20 @@ def test_a_lock_that_lacks_a_library() -> None:
     assert codes(checked(lock(pins))) == ["lock-lacks"]
 
 
+def test_a_lock_that_takes_from_another_package_what_it_requires() -> None:
+    """pip only warns of it, after it has installed the lock."""
+    app = {"name": "app", "version": "1", "requires": ["mpmath<1.4", "old; extra == 'x'"]}
+    newer = lock(extra=f"mpmath==1.4.0 --hash=sha256:{ZERO}\n")
+    broken = checked(newer, synthetic.facts(*INSTALLED, app, "mpmath 1.3.0"))
+
+    assert broken.verdict == "impossible"
+    assert [(why.code, values_of(why)) for why in broken.against] == [
+        ("lock-breaks", {"by": "app 1", "requires": "mpmath<1.4", "found": "1.4.0"})
+    ]
+    missing = checked(newer, synthetic.facts(*INSTALLED, app, "mpmath 2.0"))  # it was so before
+    assert codes(missing) == []
+
+
 def test_a_lock_for_another_python() -> None:
     text = "onnxruntime-gpu==1.26.0 ; python_version == '3.12'\n"
 

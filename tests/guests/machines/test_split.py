@@ -12,7 +12,7 @@ from ortgpu_fix.facts.model import Gpu
 from ortgpu_fix.guests.machines import split
 from ortgpu_fix.guests.machines.shared_wheels import sharing_machines
 from ortgpu_fix.guests.machines.split import FleetSolver
-from ortgpu_fix.resolve import rules
+from ortgpu_fix.resolve import environment_rules
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation
 
@@ -90,7 +90,9 @@ def test_each_question_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None
 
     for _ in range(2):
         for member in (0, 1):
-            assert [why.code for why in found.against("1.26.0", member)] == ["library-pinned"]
+            assert [why.code for why in found.against("1.26.0", member).reasons] == [
+                "library-pinned"
+            ]
     assert sorted(asked) == [
         "choose_nvidia_wheels",  # of both: nothing that the choice reads differs
         *["choose_shared_wheels"] * 2,
@@ -127,7 +129,7 @@ def test_of_each_release_its_own_wheels_are_told() -> None:
     found = solver(here(*pins, driver="13.0"))
 
     def lacks(version: str) -> list[str]:
-        return [values_of(why)["distribution"] for why in found.against(version, 0)]
+        return [values_of(why)["distribution"] for why in found.against(version, 0).reasons]
 
     assert lacks("1.26.0") == ["nvidia-cublas-cu12"]
     assert lacks("1.31.0") == ["nvidia-cudnn-cu13"]
@@ -137,7 +139,7 @@ def test_folders_are_looked_at_where_somebody_needs_what_lies_in_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Situation] = []
-    real = rules.check_shared_folders
+    real = environment_rules.check_shared_folders
 
     def check(subject: Any, machine: Situation) -> Any:
         asked.append(machine)
@@ -161,7 +163,7 @@ def test_the_reasons_of_the_release_that_has_the_fewest_and_of_those_the_oldest(
     """The oldest release needs the oldest driver."""
     found = solver(here(driver="10.1"))
 
-    assert found.least_against(0) == found.against("1.18.0", 0)
+    assert found.least_against(0) == found.against("1.18.0", 0).reasons
     assert [row.code for row in found.least_against(0)] == ["driver-too-old"]
 
 
@@ -172,7 +174,7 @@ def test_what_the_options_exclude_comes_last_of_the_reasons() -> None:
 
     codes = {why.code for why in found.least_against(0)}
     assert split.UNWISHED not in codes
-    assert split.UNWISHED in {why.code for why in found.against("1.18.0", 0)}
+    assert split.UNWISHED in {why.code for why in found.against("1.18.0", 0).reasons}
 
 
 # What machines that share wheels need of them.

@@ -59,6 +59,89 @@ def test_require_gpu_turns_a_fallback_into_an_exit_code(tmp_path: Path, packages
     assert run(tmp_path, FAKE_BUILD="CPUExecutionProvider").returncode == 0
 
 
+NATIVE = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+    printf("%d of the program\\n", isatty(2));
+    fprintf(stderr, "%s", WORDS);
+    return 3;
+}
+"""
+FAILED = (
+    "2026-11-28 07:31:01.12 [E:onnxruntime:Default, provider_bridge_ort.cc:2195 "
+    "TryGetProviderInfo_CUDA] /onnxruntime_src/onnxruntime/core/session/provider_bridge_ort.cc:"
+    "1778 onnxruntime::Provider& onnxruntime::ProviderLibrary::Get() [ONNXRuntimeError] : 1 : FAIL"
+    " : "
+    "Failed to load library libonnxruntime_providers_cuda.so with error: libcublasLt.so.12: "
+    "cannot open shared object file: No such file or directory"
+)
+
+
+def native(folder: Path, words: str) -> Path:
+    """Compile a program that writes `words` to standard error, and ends with 3."""
+    source = folder / "native.c"
+    source.write_text(NATIVE)
+    literal = json.dumps(words)
+    subprocess.run(["gcc", f"-DWORDS={literal}", "-o", folder / "native", source], check=True)
+    return folder / "native"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="compiles with gcc")
+@pytest.mark.parametrize(
+    ("flags", "words", "code", "codes"),
+    [
+        (("--require-gpu",), FAILED, 6, ["cuda-12-libraries-missing"]),
+        (("--require-gpu",), f"begin\n{FAILED}\nend\n", 6, ["cuda-12-libraries-missing"]),
+        ((), FAILED, 3, []),
+        (("--require-gpu",), "all is well é\n", 3, []),
+        (("--require-gpu",), "", 3, []),
+    ],
+)
+def test_what_a_program_that_is_not_python_prints_is_read_where_the_gpu_is_required(
+    tmp_path: Path, flags: tuple[str, ...], words: str, code: int, codes: list[str]
+) -> None:
+    program = native(tmp_path, words)
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--json", *flags, "--", str(program)]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, check=False)
+
+    first, last = done.stdout.decode().splitlines()
+    document = json.loads(last)
+    documents.check(document, "run")
+    assert (done.returncode, first) == (code, "0 of the program")
+    assert done.stderr.decode() == words
+    assert [row["code"] for row in document["printed"]] == codes
+    assert document["verdict"] == ("printed-failure" if codes else "no-python")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="compiles with gcc")
+def test_the_text_says_what_was_printed_and_what_helps(tmp_path: Path) -> None:
+    program = native(tmp_path, FAILED)
+    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--require-gpu", "--", str(program)]
+    env = os.environ | {"LANG": "C"}
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+
+    assert "It printed that onnxruntime could not use the GPU" in done.stderr
+    assert "CUDA 12" in done.stderr.partition("could not use the GPU")[2]
+
+
+def test_a_python_that_prints_such_lines_is_known_by_its_sessions(packages: Path) -> None:
+    program = f"import sys; print({FAILED!r}, file=sys.stderr)\n{PROGRAM}"
+
+    assert run(packages.parent, "--require-gpu", program=program).returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell")
+def test_what_stays_behind_is_not_waited_for_long(tmp_path: Path) -> None:
+    argv = ["run", "--require-gpu", "--", "sh", "-c", "sleep 60 & echo $! > pid; exit 4"]
+    began = time.monotonic()
+    done = run_here(*argv, cwd=tmp_path, env=dict(os.environ))
+
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert done.returncode == 4
+    assert time.monotonic() - began < 30
+
+
 def test_the_document_is_the_last_line_or_a_file(tmp_path: Path, packages: Path) -> None:
     first, last = run(packages.parent, "--json").stdout.splitlines()
     done = run(tmp_path, "--json", "-o", "run.json")

@@ -42,6 +42,8 @@ from ortgpu_fix.guests.run.verdicts import (
     without_gpu,
 )
 from ortgpu_fix.log_lines.explanations import Explanation
+from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.matcher import Search
 from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import PROGRAM
@@ -193,7 +195,8 @@ def test_information_is_a_reason_only_where_nothing_else_is(
 ) -> None:
     """onnxruntime 1.32 says of CUDA that no such plugin is registered, whatever the reason is."""
     rows = tuple(
-        Explanation(each, each, "", 1, "", "", (), fixable=False, sources=()) for each in severities
+        Explanation(each, each, "", "", 1, "", "", (), fixable=False, sources=())
+        for each in severities
     )
 
     [group] = grouped([replace(session(CUDA), words="w")], lambda _: MADE, lambda _: rows)
@@ -268,6 +271,15 @@ LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/py
 )
 def test_the_word_for_a_program(seen: ProgramSeen, verdict: str) -> None:
     assert judge_program(seen) == verdict
+
+
+def test_the_failure_that_a_native_program_prints_is_its_word_where_no_session_is_seen() -> None:
+    printed = Search(parse_failures(load_table("failures")))
+    printed.feed("libcudnn.so.9: cannot open shared object file: No such file or directory\n")
+    found = printed.explanations("en")
+
+    assert judge_program(ProgramSeen(), found) == "printed-failure"
+    assert judge_program(ProgramSeen(sessions=(session(),)), found) == "never-asked"
 
 
 def test_half_a_line_and_what_is_no_event_are_left_out() -> None:

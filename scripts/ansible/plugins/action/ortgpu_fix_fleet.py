@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from urllib.parse import quote, unquote
 
 from ansible import constants as C
 from ansible.errors import AnsibleActionFail
@@ -24,7 +23,7 @@ SPEC = {
     "more_facts": {"type": "list", "elements": "path", "default": []},
 }
 HOST = "host:"
-"""Begins what the program is told of a host's name; no machine besides is called so."""
+"""Begins the name of a facts file, with the number of its host: whatever the host is called."""
 
 
 class ActionModule(ActionBase):
@@ -40,7 +39,7 @@ class ActionModule(ActionBase):
         }
         with tempfile.TemporaryDirectory(dir=C.DEFAULT_LOCAL_TMP) as folder:
             plan = _plan(Path(folder), hosts, asked)
-        return {**result, "changed": False, **meaning(plan)}
+        return {**result, "changed": False, **meaning(plan, list(hosts))}
 
 
 def _plan(folder, hosts, asked):
@@ -50,8 +49,8 @@ def _plan(folder, hosts, asked):
     except ProgramError as error:
         raise AnsibleActionFail(str(error)) from error
     (folder / "facts").mkdir()
-    for name, facts in hosts.items():
-        file = folder / "facts" / f"{HOST}{quote(name, safe='')}.json"
+    for number, facts in enumerate(hosts.values()):
+        file = folder / "facts" / f"{HOST}{number}.json"
         file.write_text(json.dumps(facts), encoding="utf-8")
     argv = [sys.executable, "-I", "-m", "ortgpu_fix", "--json", *asked["flags"]]
     for place in (folder / "facts", *asked["more_facts"]):
@@ -74,22 +73,29 @@ def _plan(folder, hosts, asked):
     return document
 
 
-def meaning(plan):
-    """Return what the program's plan for a fleet says of each host."""
+def meaning(plan, names):
+    """Return what the program's plan for a fleet says of each host, by its number in `names`."""
+
+    known = {f"{HOST}{number}": name for number, name in enumerate(names)}
+
+    def called(machines):
+        found = (machine.rpartition("/")[2] for machine in machines)
+        return sorted(known[machine] for machine in found if machine in known)
+
     hosts, said = {}, []
     for group in plan["groups"]:
         for target in group["targets"] if group["cuda"] else ():
             packages = target["selection"]["packages"]
             pins = [f"{row['name']}=={row['version']}" for row in packages]
-            hosts.update({host: {"requirements": pins} for host in _hosts(target["machines"])})
+            hosts.update({host: {"requirements": pins} for host in called(target["machines"])})
         what = f"{group['distribution']} {group['version']}"
         what += f" for CUDA {group['cuda']}" if group["cuda"] else ""
-        said.append(f"{what}: {', '.join(_hosts(group['machines']))}")
-    without = _hosts(plan["without_gpu"])
+        said.append(f"{what}: {', '.join(called(group['machines']))}")
+    without = called(plan["without_gpu"])
     impossible = {
         host: "; ".join(why["text"] for why in row["reasons"])
         for row in plan["impossible"]
-        for host in _hosts([row["machine"]])
+        for host in called([row["machine"]])
     }
     said += [f"no GPU: {', '.join(without)}"] if without else []
     said += [f"impossible: {', '.join(impossible)}"] if impossible else []
@@ -99,9 +105,3 @@ def meaning(plan):
         "impossible": impossible,
         "msg": "; ".join(said) or "no host can have a set",
     }
-
-
-def _hosts(machines):
-    """Return those of a plan's machines that are hosts of this play."""
-    names = [machine.rpartition("/")[2] for machine in machines]
-    return [unquote(name.removeprefix(HOST)) for name in names if name.startswith(HOST)]

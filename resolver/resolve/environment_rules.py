@@ -1,0 +1,134 @@
+"""The rules of an environment: why a release cannot be used beside what is installed.
+
+A rule is a small function `(candidate, situation) -> reasons`. What the user asks for stands here,
+too: no machine excludes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+
+from packaging.specifiers import SpecifierSet
+
+from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..plan.reasons import Reason, reason
+from ..versions import allows, major, overlap
+from .candidate import Candidate
+from .components import rivals
+from .consumers import holders, other_cuda
+from .dependencies import dependencies_of
+from .placeholder import nearest_pin
+from .situation import Situation
+from .torch_rules import against_torch
+
+
+def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask that torch can be loaded into the same process."""
+    if subject.build.platform == here.platform and subject.build.cudnn:
+        yield from against_torch(subject.build, here)
+
+
+def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask that those who use CUDA can share cuDNN with the build.
+
+    One that finds no CUDA of its own here does not make an installed release wrong. One that finds
+    its cuDNN in an installed wheel, and declares nothing, keeps the major of that wheel.
+    """
+    apart = subject.build.platform != here.platform or not subject.build.cudnn
+    if apart or here.options.conflicts:
+        return
+    for consumer in here.consumers:
+        if other_cuda(subject.build, consumer) and not consumer.idle:
+            yield reason(
+                "consumer-other-cuda",
+                by=consumer.by,
+                cuda=str(consumer.cuda),
+                cudnn=subject.build.cudnn,
+                needs=major(subject.build.cuda),
+            )
+    cuda = major(subject.build.cuda)
+    wheel = here.package(f"nvidia-cudnn-cu{cuda}")
+    if wheel is None or major(wheel.version) == subject.build.cudnn:
+        return
+    using = tuple(
+        row.by
+        for row in here.consumers
+        if row.why.code == "consumer-read" and (row.cuda, row.cudnn) == (cuda, major(wheel.version))
+    )
+    if using:
+        installed = f"{wheel.name} {wheel.version}"
+        yield reason(
+            "consumer-other-cudnn", by=using, cudnn=subject.build.cudnn, installed=installed
+        )
+
+
+def check_pinned_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:
+    """Ask that what is installed allows the nvidia wheels that would serve without it."""
+    yield from subject.components.pinned
+
+
+def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Reject wheels that own the same files as a distribution that must stay.
+
+    The user's own files may require one that is not installed yet.
+    """
+    for component in subject.components.chosen:
+        for rival in rivals(component.release.name, here):
+            installed = here.package(rival) is not None
+            name = component.release.name
+            requiring = tuple(
+                demand.by
+                for demand in here.demanded(rival)
+                if installed or demand.distribution is None
+            )
+            using = holders(here.matrix.distributions[rival], here.consumers)
+            if requiring:
+                yield reason("folder-owned", distribution=name, rival=rival, by=requiring)
+            elif installed and using and not here.options.conflicts:
+                yield reason("folder-used", distribution=name, rival=rival, by=using)
+
+
+def check_numpy(subject: Candidate, _: Situation) -> Iterator[Reason]:
+    """Ask for a numpy that every package allows, if it must change."""
+    if isinstance(subject.numpy, Reason):
+        yield subject.numpy
+
+
+def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask that installed packages allow this release and what it requires."""
+    near = nearest_pin(subject.version, here) is not None
+    for name in (GPU_BUILD,) if near else (CPU_BUILD, GPU_BUILD):
+        for demand in here.demanded(name):
+            if not allows(demand.specifier, subject.version):
+                yield reason("demand-conflict", by=demand.by, requires=demand.of(name))
+    if subject.build.platform != here.platform:
+        return
+    for name, needed in dependencies_of(subject.build, here).items():
+        demands = here.demanded(name)
+        installed = here.package(name)
+        if installed is not None and (name == "numpy" or allows(needed, installed.version)):
+            continue
+        # Of a thousand demands most are the same text, and `requirement` makes one object of it.
+        different = {id(demand.specifier): demand.specifier for demand in demands}
+        refused = {key for key, wanted in different.items() if not overlap(needed, wanted)}
+        refusing = [demand for demand in demands if id(demand.specifier) in refused]
+        together = reduce(SpecifierSet.__and__, different.values(), needed)
+        if not refusing and not overlap(needed, together):
+            refusing = [*demands]  # each allows some versions, and all of them none
+        for demand in refusing:
+            yield reason(
+                "requirement-conflict",
+                needs=f"{name}{needed}",
+                by=demand.by,
+                requires=demand.of(name),
+            )
+
+
+def check_options(subject: Candidate, here: Situation) -> Iterator[Reason]:
+    """Ask for the release and the CUDA of the user's options."""
+    options = here.options
+    if options.onnxruntime and not allows(SpecifierSet(options.onnxruntime), subject.version):
+        yield reason("not-wished", wish=f"--ort {options.onnxruntime}")
+    if options.cuda is not None and major(subject.build.cuda) != options.cuda:
+        yield reason("not-wished", wish=f"--cuda {options.cuda}")

@@ -1,0 +1,120 @@
+"""What nobody needs after a change: NVIDIA's wheels that came along with what changes.
+
+What the change itself orphans goes; what was needless before is told, and stays. torch says what it
+requires, onnxruntime-gpu's builds are in the matrix, and others may open any wheel of their CUDA.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ..facts.model import Package
+from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
+from ..versions import major
+from .candidate import Candidate
+from .changes import Changes
+from .choice import is_installed
+from .consumers import UNDECLARED
+from .environment import CameAlong, consequences, required_name
+from .situation import Situation
+
+_LIBRARIES = ("nvidia-", "cuda-")
+"""How the names of what comes along with torch begin, and goes where it changes to another CUDA."""
+_MAJOR = re.compile(r"-cu\d+$")
+_UNNAMED = 13
+"""The first CUDA whose wheels, but for cuDNN and a few, have no major in their names."""
+
+
+def with_orphans(changes: Changes, best: Candidate, here: Situation, there: Situation) -> Changes:
+    """Return `changes` with what nobody needs after them; `there` has the torch of the plan."""
+    names = frozenset(_came_along(here))
+    along = CameAlong(names, frozenset(_used(here)), frozenset(_used_after(best, changes, there)))
+    coming = [Package(name=row.name, version=row.version) for row in changes.install]
+    if there.torch != here.torch:
+        coming = [*coming, *_keeping_wheels(here, there)]
+    found = consequences(here.environment, changes.uninstall, coming, along)
+    orphaned = [row for name in sorted(found.needless) if (row := here.package(name))]
+    going = tuple(row for row in orphaned if changes and not (row.requested or row.held))
+    staying = here.environment.changed((*changes.uninstall, *(row.name for row in going)), coming)
+    others = names & staying.installed.keys()
+    needless = others - staying.needed(others, along.used_after)
+    return changes._replace(
+        uninstall=tuple(sorted({*changes.uninstall, *(row.name for row in going)})),
+        orphaned=going,
+        needless=tuple(
+            row
+            for name in sorted(needless)
+            if (row := here.package(name)) and (row in orphaned or not row.requested)
+        ),
+    )
+
+
+def _came_along(here: Situation) -> Iterator[str]:
+    """Yield the installed wheels that hold CUDA's libraries, and no program of NVIDIA's.
+
+    Those that the matrix knows, and what torch requires of such a name, and that in its turn.
+    """
+    waiting = [TORCH, *DOMAIN_LIBRARIES, *here.matrix.distributions]
+    visited: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        package = here.package(name)
+        if name in visited or package is None:
+            continue
+        visited.add(name)
+        if name.startswith(_LIBRARIES) and not package.outside:
+            yield name
+        required = (required_name(text)[0] for text in package.requires)
+        waiting += [each for each in required if each.startswith(_LIBRARIES)]
+
+
+def _used(here: Situation) -> Iterator[str]:
+    """Yield what is used here by who does not require it: an onnxruntime-gpu, and others."""
+    builds = (row for row in here.matrix.builds if row.platform == here.platform)
+    installed = next((row for row in builds if is_installed(row, here)), None)
+    if installed is not None:
+        yield from _of_cuda(here, major(installed.cuda))
+    yield from _used_undeclared(here)
+
+
+def _used_after(best: Candidate, changes: Changes, there: Situation) -> Iterator[str]:
+    yield from (row.name for row in changes.selection)
+    yield from _of_cuda(there, major(best.build.cuda))
+    yield from _used_undeclared(there)
+
+
+def _used_undeclared(here: Situation) -> Iterator[str]:
+    """Yield what others that use CUDA open without requiring it: any wheel of their CUDA."""
+    rows = [row for row in here.consumers if row.why.code in UNDECLARED]
+    for cuda in {row.cuda for row in rows if row.cuda}:
+        yield from _of_cuda(here, cuda)
+    needs = {library for row in rows for library in row.needs}
+    for (_, library), name in here.matrix.providers.items():
+        if library in needs:
+            yield name
+
+
+def _of_cuda(here: Situation, cuda: str) -> Iterable[str]:
+    """Return the wheels for a CUDA major, those too that onnxruntime needs none of.
+
+    From CUDA 13 on most have no major in their names: of which one they are is not known.
+    """
+    there = [row.name for row in here.facts.packages]
+    plain = [name for name in there if name.startswith("nvidia-") and not _MAJOR.search(name)]
+    unnamed = plain if int(cuda) >= _UNNAMED else []
+    return [*unnamed, *(name for name in there if name.endswith(f"-cu{cuda}"))]
+
+
+def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
+    """Return the torch that comes, with what it will require as far as that is known.
+
+    Of the same CUDA it requires what the one before did; which versions of it does not matter here.
+    """
+    before, after = here.package(TORCH), there.package(TORCH)
+    if before is None or after is None or here.torch is None or there.torch is None:
+        return []
+    same = (
+        here.torch.cuda and there.torch.cuda and (major(here.torch.cuda) == major(there.torch.cuda))
+    )
+    return [after._replace(requires=before.requires) if same else after]

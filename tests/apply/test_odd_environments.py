@@ -1,0 +1,197 @@
+"""What an environment may hold, and what may happen to it, that nobody would think of."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from stand import CUDA, Stand
+
+from ortgpu_fix.apply.journaled_change import move
+from ortgpu_fix.apply.rollback import recover_interrupted
+from ortgpu_fix.apply.state_folder import Site
+from ortgpu_fix.errors import Error
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.utils.files import write
+from support.standin_wheels import Venv, state_of
+
+LONG = "\N{ROCKET}" * 63 + ".py"
+"""255 bytes, and 66 characters."""
+
+
+def listed(stand: Stand, *rows: str) -> None:
+    """Have the CPU build, with more rows in its RECORD."""
+    stand.have("onnxruntime 1.22.1")
+    [record] = stand.venv.site.glob("onnxruntime-1.22.1.dist-info/RECORD")
+    record.write_text("".join([record.read_text(), *(f'"{row}",,\n' for row in rows)]))
+    stand.before = state_of(stand.venv.folder)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *(".ortgpu-fix/lock", ".ortgpu-fix/1/journal", ".ORTGPU-FIX/lock", "here/lock"),
+        *("../site-packages/.ortgpu-fix/lock", ".ortgpu-fix/engine.lock", ".ortgpu-fix"),
+        *("../../../bin/python", "../../../pyvenv.cfg", "../../../bin", ".."),
+    ],
+)
+def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(
+    stand: Stand, row: str
+) -> None:
+    """An apply moved its own lock away, and neither its roll back nor an undo worked any more."""
+    (stand.venv.site / "here").symlink_to(".ortgpu-fix")
+    listed(stand, row)
+    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
+
+    assert stand.fails(plan, verify=lambda: (False, "no")).code == "verify-failed"
+    stand.apply(plan)
+    assert stand.venv.python.exists()
+    stand.undo()
+
+    assert stand.unchanged()
+
+
+def test_an_environment_in_a_folder_of_our_name_is_one_like_all(
+    stand: Stand, tmp_path: Path
+) -> None:
+    home = tmp_path / ".ortgpu-fix" / "venv"
+    stand.have("onnxruntime 1.22.1")
+    home.parent.mkdir()
+    shutil.move(stand.venv.folder, home)
+    stand.venv = Venv(folder=home)
+
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+
+    assert "onnxruntime" not in stand.names()
+    stand.undo()
+    assert "onnxruntime" in stand.names()
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_an_environment_that_is_renamed_while_it_is_verified_is_not_said_to_be_as_before(
+    stand: Stand, tmp_path: Path, *, works: bool
+) -> None:
+    """What a roll back needs has gone with it, and is used at its new place."""
+    stand.have("onnxruntime 1.22.1")
+    before, there = state_of(stand.venv.folder), tmp_path / "renamed"
+
+    def verify() -> tuple[bool, str]:
+        stand.venv.folder.rename(there)
+        return works, "no"
+
+    with pytest.raises(Error) as caught:
+        stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
+
+    told = load_texts("en").error(caught.value)
+    assert (told.code, told.exit_code) == ("restore-moved", 5)
+    assert str(stand.venv.folder) in told.text
+    assert not stand.venv.folder.exists()
+    [purelib] = map(str, there.glob("lib/python*/site-packages"))
+    recover_interrupted(Site(purelib, purelib, str(there / "bin"), str(there)))
+    assert state_of(there) == before
+
+
+def test_an_environment_that_is_renamed_while_it_is_put_back_is_put_back_at_its_new_place(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand.have("onnxruntime 1.22.1")
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+    moved: list[str] = []
+
+    def going(source: str, goal: str) -> None:
+        move(source, goal)
+        moved.append(goal)
+        if len(moved) == 20:
+            stand.venv.folder.rename(tmp_path / "renamed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ortgpu_fix.apply.rollback.move", going)
+        with pytest.raises(Error, match="restore-moved"):
+            stand.undo()
+    [purelib] = map(str, (tmp_path / "renamed").glob("lib/python*/site-packages"))
+    there = str(tmp_path / "renamed")
+    recover_interrupted(Site(purelib, purelib, f"{there}/bin", there))
+
+    (tmp_path / "renamed").rename(stand.venv.folder)
+    assert stand.unchanged()
+
+
+@pytest.mark.parametrize("works", [True, False])
+@pytest.mark.parametrize("gone", ["", "1", "1/journal"])
+def test_state_that_is_removed_while_it_is_verified_is_told(
+    stand: Stand, gone: str, *, works: bool
+) -> None:
+    stand.have("onnxruntime 1.22.1")
+
+    def verify() -> tuple[bool, str]:
+        path = stand.state / gone
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return works, "no"
+
+    with pytest.raises(Error) as caught:
+        stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
+
+    told = load_texts("en").error(caught.value)
+    assert (told.code, told.exit_code) == ("restore-lost", 5)
+    assert "onnxruntime" not in stand.names(), "nothing was put back"
+    assert not list(stand.state.glob("*/journal")), "none is made without its beginning"
+
+
+def test_a_backup_that_goes_while_it_is_put_back_is_not_said_to_be_back(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is neither here nor there was taken for one that had been put back."""
+    stand.have("onnxruntime 1.22.1")
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+
+    def going(source: str, goal: str) -> None:
+        move(source, goal)
+        if not goal.startswith(str(stand.state)):
+            shutil.rmtree(stand.state / "1" / "aside")
+
+    monkeypatch.setattr("ortgpu_fix.apply.rollback.move", going)
+
+    with pytest.raises(Error) as caught:
+        stand.undo()
+
+    assert caught.value.code == "restore-failed"
+
+
+def test_a_name_of_255_bytes_is_set_aside_and_put_back(stand: Stand) -> None:
+    stand.have("onnxruntime 1.22.1")
+    (stand.venv.site / "onnxruntime" / LONG).write_text("mine")
+    stand.before = state_of(stand.venv.folder)
+
+    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
+    assert not (stand.venv.site / "onnxruntime" / LONG).exists()
+    stand.undo()
+
+    assert stand.unchanged()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="counts units of UTF-16")
+def test_a_name_of_255_bytes_is_copied_to_another_filesystem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "one").write_text("mine")
+    real = os.replace
+
+    def elsewhere(source: str, goal: str) -> None:
+        if source.endswith("one"):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        real(source, goal)
+
+    monkeypatch.setattr("ortgpu_fix.apply.journaled_change.os.replace", elsewhere)
+    move(str(tmp_path / "one"), str(tmp_path / LONG))
+
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(LONG, "mine")]
+
+
+def test_a_file_of_such_a_name_is_written(tmp_path: Path) -> None:
+    write(tmp_path / LONG, "text")
+
+    assert (tmp_path / LONG).read_text() == "text"

@@ -1,0 +1,316 @@
+"""What a whole environment requires, what a change of it breaks, and what nobody needs after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import synthetic
+from ortgpu_fix.facts.markers import marker_environment
+from ortgpu_fix.facts.model import Package
+from ortgpu_fix.plan.reasons import RequirementLine
+from ortgpu_fix.resolve.environment import CameAlong, Demands, Environment, consequences
+from ortgpu_fix.resolve.options import PlanOptions
+from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.versions import requirement
+
+MARKERS = marker_environment(synthetic.facts())
+
+
+def package(name: str, version: str = "1", *requires: str, **more: Any) -> Package:
+    return Package(name=name, version=version, requires=requires, **more)
+
+
+def environment(*packages: Package, lines: tuple[RequirementLine, ...] = ()) -> Environment:
+    return Environment(packages, MARKERS, lines)
+
+
+def found(*packages: Package) -> dict[str, list[str]]:
+    there = environment(*packages)
+    return {
+        name: [f"{row.by} {row.of(name)}" for row in there.demanded(name)] for name in names(there)
+    }
+
+
+def names(there: Environment) -> list[str]:
+    return sorted(there.names())
+
+
+def broken(before: Environment, *leaving: str, coming: tuple[Package, ...] = ()) -> list[str]:
+    return [str(row) for row in consequences(before, leaving, coming).unmet]
+
+
+# What is required.
+
+
+def test_what_is_in_force_counts_by_canonical_name() -> None:
+    lines = ("Some_Thing >=2", "other; sys_platform == 'win32'", "x; extra == 'more'", "?")
+
+    assert found(package("one", "1", *lines)) == {"some-thing": ["one 1 some-thing>=2"]}
+
+
+def test_the_users_own_lines_count_beside_the_packages() -> None:
+    lines = (RequirementLine("a.txt", "numpy<2"), RequirementLine("a.txt", "x; os_name == 'nt'"))
+    there = environment(package("app", "1", "numpy>1"), lines=lines)
+
+    assert [str(row.by) for row in there.demanded("numpy")] == ["app 1", "a.txt"]
+    assert names(there) == ["numpy"]
+
+
+def test_extras_that_one_asks_another_for_bring_theirs() -> None:
+    one = package("one", "1", "two[cuda, all]")
+    two = package(
+        "two", "2", "three==3; extra == 'cuda'", "two[cuda]; extra == 'all'", "four; extra == 'no'"
+    )
+
+    assert found(one, two) == {
+        "three": ['two 2 three==3; extra == "cuda"'],
+        "two": ['two 2 two; extra == "all"', "one 1 two"],
+    }
+
+
+def test_two_that_ask_for_extras_of_one_another_are_both_heard() -> None:
+    one = package("one", "1", "two[x]", "three<3; extra == 'y'")
+    two = package("two", "1", "one[y]; extra == 'x'")
+
+    assert found(one, two)["three"] == ['one 1 three<3; extra == "y"']
+
+
+def test_an_extra_is_in_force_where_all_that_it_requires_is_installed_as_it_allows() -> None:
+    """Nobody records with which extras something was installed."""
+    tool = package("tool", "1", "a>=2; extra == 'onnx'", "b; extra == 'onnx'")
+
+    assert found(tool, package("a", "2"), package("b")) == {
+        "a": ['tool 1 a>=2; extra == "onnx"'],
+        "b": ['tool 1 b; extra == "onnx"'],
+    }
+    assert found(tool, package("a", "1"), package("b")) == {}
+    assert found(tool, package("a", "2")) == {}
+
+
+def test_what_an_extra_requires_on_other_systems_does_not_count_for_it() -> None:
+    lines = ("a; extra == 'x'", "b; extra == 'x' and sys_platform == 'win32'")
+
+    assert list(found(package("tool", "1", *lines), package("a"))) == ["a"]
+    assert found(package("tool", "1", lines[1]), package("b")) == {}
+
+
+def test_an_extra_of_extras_is_in_force_where_each_of_them_is() -> None:
+    lines = (
+        "tool[x,y]; extra == 'all'",
+        "a; extra == 'x'",
+        "b; extra == 'y'",
+        "c<2; extra == 'all'",
+    )
+    tool = package("tool", "1", *lines)
+
+    assert (
+        'tool 1 c<2; extra == "all"' in found(tool, package("a"), package("b"), package("c"))["c"]
+    )
+    assert "c" not in found(tool, package("a"), package("c"))
+
+
+def test_what_is_required_without_an_extra_is_not_required_through_one() -> None:
+    tool = package("tool", "1", "a", "a>=1; extra == 'x'")
+
+    assert found(tool, package("a"))["a"] == ["tool 1 a", 'tool 1 a>=1; extra == "x"']
+    assert found(
+        package("tool", "1", 'a>1; extra == "x" or python_version > "3"'), package("a")
+    ) == {"a": ["tool 1 a>1"]}
+
+
+NAMES = st.sampled_from(["a", "b", "c", "nvidia-x"])
+TAILS = st.sampled_from(["", ">=1", "; extra == 'p'", "; python_version < '3'", " (==2)", "[p]"])
+PACKAGES = st.lists(
+    st.builds(
+        lambda name, rows: package(name, "1", *map("".join, rows)),
+        NAMES,
+        st.lists(st.tuples(NAMES, TAILS), max_size=5),
+    ),
+    max_size=4,
+    unique_by=lambda row: row.name,
+)
+
+
+@given(PACKAGES)
+def test_without_extras_it_is_what_each_line_says(rows: list[Package]) -> None:
+    plain = [
+        row._replace(
+            requires=tuple(text for text in row.requires if "[" not in text and "extra" not in text)
+        )
+        for row in rows
+    ]
+    expected: dict[str, set[str]] = {}
+    for row in plain:
+        for wanted in map(Requirement, row.requires):
+            if wanted.marker is None or wanted.marker.evaluate({**MARKERS, "extra": ""}):
+                name = canonicalize_name(wanted.name)
+                expected.setdefault(name, set()).add(f"{row.name} 1 {name}{wanted.specifier}")
+
+    assert {name: set(each) for name, each in found(*plain).items()} == expected
+
+
+def test_a_plan_parses_the_requirements_that_it_asks_about() -> None:
+    many = tuple(
+        package(f"many-{at}", "1", f"many-{at - 1}>=1", *(f"never-{at}-{n}>1" for n in range(9)))
+        for at in range(300)
+    )
+    facts = synthetic.facts()
+    requirement.cache_clear()
+
+    resolve(facts._replace(packages=(*facts.packages, *many)), PlanOptions(), synthetic.matrix())
+
+    assert requirement.cache_info().currsize < 100
+
+
+# What is not met.
+
+
+def test_what_nothing_meets() -> None:
+    lines = (
+        "b>=2",
+        "old; python_version < '3.8'",
+        "more; extra == 'all'",
+        "odd>=1",
+        "!!",
+        "c==1.0",
+    )
+    there = environment(
+        package("a", "1", *lines, "missing"),
+        package("b", "1.5"),
+        package("c", "1.0"),
+        package("odd", "not a version"),
+    )
+
+    assert [str(row) for row in there.unmet()] == ["a 1: b>=2 (1.5)", "a 1: missing"]
+
+
+def test_a_gpu_build_serves_whoever_requires_onnxruntime() -> None:
+    asks = package("fastembed", "1", "onnxruntime>=1.17")
+    old = package("onnxruntime-gpu", "1.16.3")
+
+    assert environment(asks, package("onnxruntime-gpu", "1.26.0")).unmet() == ()
+    assert environment(asks, old).unmet()[0].found == "1.16.3"
+    assert environment(asks, old, package("onnxruntime", "1.20")).unmet() == ()
+
+
+def test_a_release_candidate_that_is_installed_counts_as_it_is() -> None:
+    """As `pip check` has it: what is there is there, however new."""
+    asks = package("a", "1", "b>=2", "c<2")
+
+    assert environment(asks, package("b", "2.1rc1"), package("c", "1.9.dev3")).unmet() == ()
+    [unmet] = environment(asks, package("c", "1.9.dev3"), package("b", "2.0rc1")).unmet()
+    assert unmet.found == "2.0rc1"
+
+
+# What a change breaks.
+
+
+def test_only_what_is_new_is_a_conflict() -> None:
+    asks, one, two = (
+        package("a", "1", "x", "numpy<2"),
+        package("numpy", "1.26"),
+        package("numpy", "2"),
+    )
+
+    assert broken(environment(asks, one), coming=(one,)) == []
+    assert broken(environment(asks, one), coming=(two,)) == ["a 1: numpy<2 (2)"]
+    assert broken(environment(asks, two), "numpy") == []
+    assert broken(environment(asks, one), "numpy") == ["a 1: numpy<2"]
+    assert broken(environment(asks, one), "numpy", "a") == []
+
+
+def test_another_version_that_lacks_the_same_is_nothing_new() -> None:
+    before = environment(package("z", "1", "missing", "also"), package("a", "1", "missing"))
+
+    assert broken(before, coming=(package("z", "2", "missing", "also"),)) == []
+    assert broken(before, coming=(package("y", "2", "also"),)) == ["y 2: also"]
+
+
+def test_an_extra_that_was_in_force_before_the_change_is_a_conflict_after_it() -> None:
+    tool = package("tool", "1", "lib~=1.24.2; extra == 'onnx'")
+    before = environment(tool, package("lib", "1.24.4"))
+
+    assert broken(before, coming=(package("lib", "1.31.1"),)) == [
+        'tool 1: lib~=1.24.2; extra == "onnx" (1.31.1)'
+    ]
+    assert (
+        broken(environment(tool, package("lib", "1.20")), coming=(package("lib", "1.31.1"),)) == []
+    )
+
+
+def test_whoever_requires_what_is_not_met_could_move_but_for_the_users_own_sources() -> None:
+    own = package("own", "1", "lib<2", held="editable")
+    before = environment(package("app", "1", "lib<2"), own, package("lib"))
+
+    assert consequences(before, (), [package("lib", "2")]).movable == {"app"}
+    assert consequences(before, (), [package("lib", "1.1")]).movable == set()
+
+
+# What nobody needs any more.
+
+
+def needless(
+    *packages: Package, leaving: tuple[str, ...] = (), before: str = "", after: str = ""
+) -> set[str]:
+    came = frozenset(row.name for row in packages if row.name.startswith("nvidia-"))
+    along = CameAlong(came, frozenset(before.split()), frozenset(after.split()))
+    return {*consequences(environment(*packages), leaving, (), along).needless}
+
+
+CHAIN = (
+    package("torch", "2", "nvidia-dnn", "nvidia-solver"),
+    package("nvidia-dnn", "1", "nvidia-blas"),
+    package("nvidia-solver", "1", "nvidia-blas", "nvidia-dnn"),
+    package("nvidia-blas", "1", "nvidia-rtc"),
+    package("nvidia-rtc", "1"),
+)
+
+
+def test_what_nobody_needs_any_more_is_a_closure() -> None:
+    """Each of them is required by another one that goes, too."""
+    every = {"nvidia-blas", "nvidia-dnn", "nvidia-rtc", "nvidia-solver"}
+
+    assert needless(*CHAIN, leaving=("torch",)) == every
+    assert needless(*CHAIN) == set()
+
+
+def test_what_another_package_requires_stays_with_all_that_it_needs() -> None:
+    app = package("app", "1", "nvidia-blas")
+
+    assert needless(*CHAIN, app, leaving=("torch",)) == {"nvidia-dnn", "nvidia-solver"}
+
+
+def test_two_that_require_one_another_hold_nothing() -> None:
+    ring = (package("nvidia-a", "1", "nvidia-b"), package("nvidia-b", "1", "nvidia-a"))
+
+    assert needless(package("torch", "2", "nvidia-a"), *ring, leaving=("torch",)) == {
+        "nvidia-a",
+        "nvidia-b",
+    }
+
+
+def test_what_was_needless_before_is_not_the_changes_doing() -> None:
+    assert needless(*CHAIN, package("nvidia-left"), leaving=("torch",)) == {
+        row.name for row in CHAIN[1:]
+    }
+
+
+def test_what_is_used_without_being_required_counts_as_needed() -> None:
+    one, two = package("nvidia-a", "1", "nvidia-b"), package("nvidia-b")
+
+    assert needless(one, two, before="nvidia-a", after="nvidia-a") == set()
+    assert needless(one, two, before="nvidia-a", after="nvidia-b") == {"nvidia-a"}
+    assert needless(one, two, before="nvidia-a") == {"nvidia-a", "nvidia-b"}
+
+
+def test_what_counts_is_as_much_as_its_names() -> None:
+    there = environment(package("app", "1", "numpy>1", "flatbuffers"), package("x", "1", "numpy"))
+    counted = Demands(there, lambda row: str(row.by) == "app 1")
+
+    assert (len(counted), sorted(counted)) == (2, ["flatbuffers", "numpy"])
+    assert [str(row.by) for row in counted["numpy"]] == ["app 1"]
