@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from types import MappingProxyType
 
 from ..companions.build import LocalWheel
 from ..errors import Error
@@ -78,7 +79,7 @@ def apply(
     confirm: Confirm = lambda _: None,
     companions: Sequence[LocalWheel] = (),
     files: Sequence[FileChange] = (),
-    homes: Sequence[Path] = (),
+    homes: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> Applied:
     """Do `plan` in `target`, whose installed distributions are those that the plan was made for.
 
@@ -165,7 +166,7 @@ def _swap(
     target: Target,
     staged: StagedWheels,
     files: Sequence[FileChange] = (),
-    homes: Sequence[Path] = (),
+    homes: Mapping[Path, bytes] = MappingProxyType({}),
     *,
     verify: Verify,
     progress: Progress,

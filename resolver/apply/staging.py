@@ -15,9 +15,10 @@ import shutil
 import sys
 import threading
 import zipfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..companions.build import LocalWheel
@@ -74,11 +75,12 @@ def stage_wheels(
     confirm: Confirm,
     companions: Sequence[LocalWheel] = (),
     files: Sequence[FileChange] = (),
-    homes: Collection[Path] = (),
+    homes: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> StagedWheels:
     """Stage what `plan` installs, what that requires besides, `companions`, and `files`.
 
-    `homes` are the wheels of the companions that the user's project names.
+    `homes` are the wheels of the companions that the user's project names, each with what its tool
+    notes of where it is from.
 
     `confirm` is asked once, before the download. Raises Error `no-space`, those of `compile_plan`,
     `confirm`, `uv.install` and `read_staged_tree`, and `wheel-escapes`, `wheel-odd`, `wheel-huge`
@@ -177,7 +179,7 @@ def stage_files(files: Sequence[FileChange], folder: Path) -> tuple[str, ...]:
 
 
 def _unpack(
-    companions: Sequence[LocalWheel], into: Prefix, uv: Uv, homes: Collection[Path]
+    companions: Sequence[LocalWheel], into: Prefix, uv: Uv, homes: Mapping[Path, bytes]
 ) -> None:
     """Unpack `companions` into the prefix: they have modules and metadata alone, and a RECORD.
 
@@ -190,19 +192,16 @@ def _unpack(
     for companion in companions:
         with zipfile.ZipFile(io.BytesIO(companion.content)) as file:
             file.extractall(long_path(str(root)))
-        for home in homes:
+        for home, origin in homes.items():
             if home.name == companion.file:
-                _write_origin(root, home)
+                _write_origin(root, home, origin)
     if any(root.rglob("*.py")):  # a stand-in has none
         compile_modules(uv, root, into)
 
 
-def _write_origin(root: Path, home: Path) -> None:
+def _write_origin(root: Path, home: Path, content: bytes) -> None:
     """Note in a companion's metadata that it came from the file `home` of the project (PEP 610)."""
     info = root / info_of(home)
-    content = json.dumps(
-        {"url": home.as_uri().replace("%2B", "+"), "archive_info": {}}  # as uv and Poetry write it
-    ).encode()
     (info / "direct_url.json").write_bytes(content)
     (info / UV_CACHE).write_text("{}", encoding="utf-8")  # see `note_times`
     packed = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")

@@ -13,7 +13,7 @@ from ..matrix.model import Matrix
 from ..plan.model import Plan
 from ..plan.wheels import oldest_python
 from ..project.model import WRITTEN, FileChange, Project, Wanted
-from ..project.recipe import project_changes, wheel_paths
+from ..project.recipe import origin_of, project_changes, wheel_paths
 from ..project.recognize import find_project
 from ..project.tools import Locked, Tool, find_tool, lock_project, names_of
 from ..resolve.unknown_releases import with_installed_releases
@@ -30,17 +30,21 @@ class ProjectPlan(NamedTuple):
     wanted: Wanted
     changes: tuple[FileChange, ...]
     """The files that people write, and the wheels; the lock comes when the tool has made it."""
+    problem: Error | None = None
+    """Why nothing of it is changed."""
 
     @property
-    def homes(self) -> tuple[Path, ...]:
-        """Return where the two wheels lie."""
-        return tuple(wheel_paths(self.project, self.wanted))
+    def homes(self) -> dict[Path, bytes]:
+        """Return where the two wheels lie, and what the tool notes of each when it installs it."""
+        tool, wheels = self.project.tool, wheel_paths(self.project, self.wanted)
+        return {path: origin_of(tool, path, content) for path, content in wheels.items()}
 
 
 def plan_project(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> ProjectPlan | None:
     """Return what `plan` changes in the project; None where there is none that is written.
 
-    Raises Error `requirements-unreadable`, `project-own-source`, `project-hashes`, `project-odd`.
+    Raises Error `requirements-unreadable`; with `--write` also `project-own-source`,
+    `project-hashes` and `project-odd`, which the plan names otherwise.
     """
     if plan.release is None or (inputs.target is None and not arguments.requirement):
         return None
@@ -56,7 +60,12 @@ def plan_project(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> Proj
     markers = marker_environment(inputs.facts)
     oldest = _oldest_python(plan, matrix, platform, markers)
     wanted = Wanted(plan.release, wheels, markers, oldest)
-    changes = project_changes(project, wanted)
+    try:
+        changes = project_changes(project, wanted)
+    except Error as error:
+        if arguments.write:
+            raise
+        return ProjectPlan(project, wanted, (), error)
     return ProjectPlan(project, wanted, (*changes, *_wheels(project, wanted)))
 
 

@@ -13,7 +13,7 @@ FOLDER = "gpu-wheels"
 """Where the two wheels lie, beside the lock: they are small, and committed with it."""
 COMMENT = f"the wheels of {FOLDER}/ put onnxruntime on the NVIDIA GPU (written by ortgpu-fix)"
 """Beside our lines, for a colleague."""
-WRITTEN = frozenset({"uv", "poetry", "requirements", "pip-tools"})
+WRITTEN = frozenset({"uv", "poetry", "pdm", "requirements", "pip-tools"})
 """The tools whose files this program writes; of the others the lines are named."""
 
 

@@ -1,4 +1,4 @@
-"""Write the two wheels into pyproject.toml, for uv and Poetry.
+"""Write the two wheels into pyproject.toml, for uv, Poetry and PDM.
 
 Comments, order and format stay (`tomlkit`). The loader requires onnxruntime-gpu and NVIDIA's wheels
 itself, so that two requirements and their two sources are all:
@@ -7,8 +7,11 @@ itself, so that two requirements and their two sources are all:
   comes from the placeholder on the machines that have the GPU, and from the index elsewhere;
 - the loader is required on those machines alone.
 
+PDM locks one candidate of a name for all systems, so there the placeholder comes everywhere.
+
 Sources: https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources,
-https://python-poetry.org/docs/dependency-specification/#multiple-constraints-dependencies.
+https://python-poetry.org/docs/dependency-specification/#multiple-constraints-dependencies,
+https://pdm-project.org/latest/usage/dependency/#dependency-overrides.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from ..errors import Error
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..versions import allows, numbers
 from .model import COMMENT, FOLDER, Wanted
-from .requirement_lines import named_build, with_served_bound
+from .requirement_lines import IN_PROJECT, named_build, with_served_bound
 
 _Table = MutableMapping[str, Any]
 _LISTS = (("project", "dependencies"), ("tool", "uv", "dev-dependencies"))
@@ -90,7 +93,7 @@ def for_uv(document: _Table, wanted: Wanted, *, adds: bool, sources: bool) -> No
     _refuse_other_source(table, "[tool.uv.sources]")
     placeholder = {"path": f"{FOLDER}/{wanted.placeholder.file}", "marker": wanted.marker}
     _put(table, CPU_BUILD, _inline(placeholder))
-    _put(table, LIBRARIES, _inline({"path": f"{FOLDER}/{wanted.libraries.file}"}))
+    _put(table, LIBRARIES, _inline({"path": f"{FOLDER}/{wanted.libraries.file}"}), remark=True)
 
 
 def for_poetry(document: _Table, wanted: Wanted) -> None:
@@ -113,11 +116,25 @@ def for_poetry(document: _Table, wanted: Wanted) -> None:
     both.extend([_inline(of_wheel), _inline(others)])
     _put(table, CPU_BUILD, both)
     libraries = {"path": f"{FOLDER}/{wanted.libraries.file}", "markers": wanted.marker}
-    _put(table, LIBRARIES, _inline(libraries))
+    _put(table, LIBRARIES, _inline(libraries), remark=True)
 
 
-def _set_lines(document: _Table, wanted: Wanted, *, adds: bool) -> None:
+def for_pdm(document: _Table, wanted: Wanted) -> None:
+    """Write the lines of PDM into `document`.
+
+    Raises Error `project-own-source` where the user overrides onnxruntime himself.
+    """
+    loader = f"{LIBRARIES} @ {IN_PROJECT}{wanted.libraries.file} ; {wanted.marker}"
+    _set_lines(document, wanted, adds=True, loader=loader)
+    table = _made_table(document, "tool", "pdm", "resolution", "overrides")
+    if not str(table.get(CPU_BUILD, IN_PROJECT)).startswith(IN_PROJECT):
+        raise Error("project-own-source", where="[tool.pdm.resolution.overrides]")
+    _put(table, CPU_BUILD, f"{IN_PROJECT}{wanted.placeholder.file}", remark=True)
+
+
+def _set_lines(document: _Table, wanted: Wanted, *, adds: bool, loader: str = "") -> None:
     """Replace the lines of onnxruntime that the planned version does not meet; add what lacks."""
+    loader = loader or f"{LIBRARIES}; {wanted.marker}"
     there: set[str] = set()
     beside: tuple[MutableSequence[Any], int] | None = None
     for rows in _lists(document):
@@ -125,12 +142,12 @@ def _set_lines(document: _Table, wanted: Wanted, *, adds: bool) -> None:
             name = named_build(line, wanted) if isinstance(line, str) else None
             if name is None:
                 continue
-            new = _loader(wanted) if name == LIBRARIES else with_served_bound(line, wanted)
+            new = loader if name == LIBRARIES else with_served_bound(line, wanted)
             if new != line:
                 rows[at] = new
             there.add(name)
             beside = beside or (rows, at + 1)
-    lacking = {CPU_BUILD: f"{CPU_BUILD}; {wanted.marker}", LIBRARIES: _loader(wanted)}
+    lacking = {CPU_BUILD: f"{CPU_BUILD}; {wanted.marker}", LIBRARIES: loader}
     lines = [line for name, line in lacking.items() if name not in there]
     if adds and lines:
         if beside is None:
@@ -140,10 +157,6 @@ def _set_lines(document: _Table, wanted: Wanted, *, adds: bool) -> None:
         rows, at = beside
         for line in reversed(lines):
             rows.insert(at, line)
-
-
-def _loader(wanted: Wanted) -> str:
-    return f"{LIBRARIES}; {wanted.marker}"
 
 
 def _lists(document: _Table) -> Iterator[MutableSequence[Any]]:
@@ -195,13 +208,13 @@ def _refuse_other_source(table: _Table, where: str) -> None:
                 raise Error("project-own-source", where=where)
 
 
-def _put(table: _Table, key: str, value: object) -> None:
-    """Set a key; the comment stands before the loader's, once."""
+def _put(table: _Table, key: str, value: object, *, remark: bool = False) -> None:
+    """Set a key; with `remark` the comment stands before it, once."""
     if key not in table and isinstance(table, Table):
         body = table.value.body
         while body and isinstance(body[-1][1], Whitespace):  # before the next table
             body.pop()
-        if key == LIBRARIES:
+        if remark:
             table.add(tomlkit.comment(COMMENT))
         table[key] = value
         table.add(tomlkit.nl())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 from tomlkit import TOMLDocument
@@ -11,6 +13,7 @@ from ..requirements.files import RequirementsFile
 from ..utils.toml import tomllib
 from .model import FOLDER, WRITTEN, FileChange, Project, Wanted
 from .pyproject_recipe import (
+    for_pdm,
     for_poetry,
     for_uv,
     needs_python,
@@ -29,7 +32,8 @@ def project_changes(project: Project, wanted: Wanted) -> tuple[FileChange, ...]:
     """
     if project.tool not in WRITTEN:
         return ()
-    edit = _edited_pyprojects if project.tool in {"uv", "poetry"} else _edited_requirements
+    listed = project.tool in {"requirements", "pip-tools"}
+    edit = _edited_requirements if listed else _edited_pyprojects
     edited = edit(project, wanted)
     changes = [
         FileChange(path, project.files[path], after)
@@ -43,6 +47,17 @@ def wheel_paths(project: Project, wanted: Wanted) -> dict[Path, bytes]:
     """Return the two wheels as files, which are to be beside the lock."""
     folder = project.root / FOLDER
     return {folder / row.file: row.content for row in wanted.wheels}
+
+
+def origin_of(tool: str, path: Path, content: bytes) -> bytes:
+    """Return what `tool` notes of the wheel at `path` when it installs it (PEP 610).
+
+    Its next sync compares that: uv and Poetry have a `+` as it is and no hash, PDM the opposite.
+    """
+    url, about = path.as_uri().replace("%2B", "+"), {}
+    if tool == "pdm":
+        url, about = path.as_uri(), {"hash": f"sha256={hashlib.sha256(content).hexdigest()}"}
+    return json.dumps({"url": url, "archive_info": about}).encode()
 
 
 def _edited_pyprojects(project: Project, wanted: Wanted) -> dict[Path, bytes]:
@@ -59,6 +74,8 @@ def _edited_pyprojects(project: Project, wanted: Wanted) -> dict[Path, bytes]:
     for path, document in documents.items():
         if project.tool == "poetry":
             for_poetry(document, wanted)
+        elif project.tool == "pdm":
+            for_pdm(document, wanted)
         else:
             for_uv(document, wanted, adds=path == home, sources=path == root)
         after = written(document, texts[path])

@@ -11,16 +11,21 @@ from ..facts.markers import is_in_force
 from ..facts.model import CPU_BUILD
 from ..facts.own_projects import BUILDS, loosened
 from ..versions import allows, requirement
-from .model import Wanted
+from .model import FOLDER, Wanted
+
+IN_PROJECT = f"file:///${{PROJECT_ROOT}}/{FOLDER}/"
+"""How PDM names the directory of our wheels, wherever the project lies."""
 
 
 def named_build(line: str, wanted: Wanted) -> str | None:
     """Return the build of onnxruntime, or the loader, that a line requires on the target; or None.
 
-    One that names an address is its owner's business.
+    One that names an address is its owner's business, but for our own.
     """
     found = requirement(line)
-    if found is None or found.url or not is_in_force(found, wanted.markers, ""):
+    if found is None or not is_in_force(found, wanted.markers, ""):
+        return None
+    if found.url and not found.url.startswith(IN_PROJECT):
         return None
     name = canonicalize_name(found.name)
     return name if name in {*BUILDS, LIBRARIES} else None

@@ -1,6 +1,7 @@
 """Have the tool of a project lock it, and ask what its sync would do; nothing of it changes.
 
-Sources: https://docs.astral.sh/uv/reference/cli/#uv-lock, https://python-poetry.org/docs/cli/.
+Sources: https://docs.astral.sh/uv/reference/cli/#uv-lock, https://python-poetry.org/docs/cli/,
+https://pdm-project.org/latest/reference/cli/.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from ..companions.contents import LIBRARIES, STAND_IN
 from ..errors import Error
 from ..utils.process import Finished, Runner
 from .mirror import mirror
@@ -24,9 +26,10 @@ SECONDS = 1800.0
 """A lock may take so long: PDM and Poetry read the metadata of everything."""
 _STEP = re.compile(
     r"^ *(?:(?P<sign>[+-]) (?P<name>[\w.-]+)(?:==| @ )|- (?P<act>Installing|Updating|Downgrading"
-    r"|Removing|Reinstalling) (?P<other>[\w.-]+) (?!.*(?:Skipped|Already)))"
+    r"|Removing|Reinstalling) (?P<other>[\w.-]+) (?!.*(?:Skipped|Already))"
+    r"|- (?P<listed>[\w.-]+) \d)"
 )
-"""A line of `uv sync --dry-run`, or of Poetry's."""
+"""A line of `uv sync --dry-run`, of Poetry's, or of PDM's."""
 _OWN_SOURCES = re.compile(r"file://(?!\S*\.whl)")
 """In a line about a project that lies in a directory."""
 _LAST_LINES = 12
@@ -74,9 +77,10 @@ class Tool(NamedTuple):
         """Tell whether it is Poetry 1."""
         return self.name == "poetry" and self.version.startswith("1.")
 
-    @property
-    def lock(self) -> list[str]:
-        """Return the command that locks anew what has to be, and keeps all other versions."""
+    def lock(self, *, again: bool) -> list[str]:
+        """Return the command that locks what has to be; `again`: all other versions stay."""
+        if self.name == "pdm":
+            return ["update", "--no-sync", STAND_IN, LIBRARIES] if again else ["lock"]
         more = ["--no-update"] if self._classic else ["--offline"] if self._alone else []
         return ["lock", *more]
 
@@ -128,7 +132,9 @@ def lock_project(
     files |= {project.lock: before} if before is not None else {}
     with tempfile.TemporaryDirectory() as folder:
         root = mirror(project.root, files, Path(os.path.realpath(folder), "project"))
-        argv = _compile_command(before) if project.tool == "pip-tools" else tool.lock
+        argv = tool.lock(again=before is not None)
+        if project.tool == "pip-tools":
+            argv = _compile_command(before)
         done = tool.run(argv, root)
         lock = root / project.lock.relative_to(project.root)
         if done.returncode != 0 or not lock.is_file():
@@ -151,11 +157,14 @@ def remaining(tool: Tool, root: Path, ours: Collection[str]) -> tuple[str, ...]:
     lines = (done.stdout + done.stderr).splitlines()
     steps = (_STEP.match(line) for line in lines if not _OWN_SOURCES.search(line))
     found = dict.fromkeys(
-        (canonicalize_name(step["name"] or step["other"]), step["sign"] or step["act"])
+        (
+            canonicalize_name(step["name"] or step["other"] or step["listed"]),
+            step["sign"] or step["act"],
+        )
         for step in steps
         if step
     )
-    return tuple(f"{act} {name}" for name, act in found if name not in ours)
+    return tuple(f"{act or ''} {name}".strip() for name, act in found if name not in ours)
 
 
 def _compile_command(compiled: bytes | None) -> list[str]:

@@ -6,20 +6,29 @@ import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..errors import Error
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
 from ..project.model import FileChange, Project
 
 
-def project_section(project: Project, changes: Sequence[FileChange], texts: Texts) -> Section:
-    """Return the lines that change, as a diff, and the files that come."""
-    rows: list[Row] = []
+def project_section(
+    project: Project, changes: Sequence[FileChange], texts: Texts, problem: Error | None = None
+) -> Section:
+    """Return the lines that change, as a diff, and the files that come; or why none does."""
+    if problem is not None:
+        said = texts.error(problem)
+        rows = [Row(text=said.text), Row(text=said.hint)]
+        return Section(heading=texts.label("project-kept", tool=project.tool), rows=tuple(rows))
+    rows = []
     for change in changes:
         rows.append(Row(text=_shown(change.path, project), style="bold"))
         rows += [
             Row(text=line, style="green" if line.startswith("+") else "red")
             for line in _diff(change)
         ]
+    if project.tool == "pdm":
+        rows.append(Row(text=texts.label("project-one-system")))
     return Section(heading=texts.label("project", tool=project.tool), rows=tuple(rows))
 
 

@@ -323,7 +323,7 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
 def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Name the tool that would undo the fix, and what it needs to bring the set itself.
 
-    The files of uv and Poetry are written by `--apply --write`; PDM can exclude a requirement.
+    The files of uv, Poetry and PDM are written by `--apply --write`.
     """
     tool, locked = here.facts.python.project, here.facts.python.locked
     fixed = changes or tool in LOCKS or here.package(LIBRARIES) is not None

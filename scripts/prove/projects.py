@@ -77,6 +77,8 @@ class Bench:
             "UV_CACHE_DIR": str(work / "cache"),
             "PIP_INDEX_URL": index,
             "POETRY_VIRTUALENVS_IN_PROJECT": "true",
+            "PDM_PYPI_URL": index,
+            "PDM_CHECK_UPDATE": "0",
             "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
         }
 
@@ -284,6 +286,35 @@ class PoetryProject(Kind):
         return f"onnxruntime=={of_mac.split('version = ')[1].splitlines()[0].strip(chr(34))}"
 
 
+class PdmProject(Kind):
+    """As `pdm init` and `pdm add` make it."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.folder.mkdir()
+        base = Path(sys.executable).resolve()  # of a virtual environment PDM takes that itself
+        self.do("pdm", "init", "-q", "-n", "--python", base)
+        self.do("pdm", "add", "-q", "onnxruntime", "fastembed")
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        self.do("pdm", "sync", "-q", "--clean")
+
+    def to_sync(self) -> list[str]:
+        """Return what the tool's sync, run dry, would do."""
+        said = self.do("pdm", "sync", "--clean", "--dry-run").stdout
+        return [row for row in said.splitlines() if row.strip().startswith("- ")]
+
+    def grow(self) -> None:
+        """Add a package, and upgrade the lock."""
+        self.do("pdm", "add", "-q", "humanize")
+        self.do("pdm", "update", "-q")
+
+    def on_a_mac(self) -> str:
+        """Return nothing: PDM locks one candidate for all systems, and the plan says so."""
+        return ""
+
+
 class Requirements(Kind):
     """A requirements file that pip installs, or uv."""
 
@@ -340,6 +371,7 @@ KINDS: dict[str, type[Kind]] = {
     "requirements": Requirements,
     "requirements-uv": RequirementsByUv,
     "poetry": PoetryProject,
+    "pdm": PdmProject,
 }
 
 

@@ -464,6 +464,16 @@ def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) 
     assert "project" not in json.loads(run(*facts, "--json").stdout)
 
 
+def test_a_file_that_cannot_be_changed_hinders_no_plan(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text(f"numpy==2.2.6 --hash=sha256:{'0' * 64}\n")
+
+    told = run("--facts", machine(tmp_path), "-r", "r.txt")
+    assert told.returncode == 1, told
+    assert "Project (requirements): `--apply --write` cannot change it" in told.stdout
+    assert "The requirements file has hashes" in told.stdout
+    assert told.stdout.splitlines()[-1].endswith("--apply")
+
+
 def test_an_upper_bound_of_the_project_is_a_wish(run: Run, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[project]\nname = "a"\ndependencies = ["onnxruntime>=1.20,<1.24"]\n'

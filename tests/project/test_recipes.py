@@ -10,7 +10,7 @@ import pytest
 from ortgpu_fix.companions.build import LocalWheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.project.model import Project, Wanted
-from ortgpu_fix.project.recipe import project_changes, wheel_paths
+from ortgpu_fix.project.recipe import origin_of, project_changes, wheel_paths
 
 LINUX = "sys_platform == 'linux' and platform_machine == 'x86_64'"
 OTHERS = "sys_platform != 'linux' or platform_machine != 'x86_64'"
@@ -187,6 +187,22 @@ def test_poetry_takes_the_placeholder_for_no_way_of_a_version_elsewhere() -> Non
     assert changed("poetry", made) == [made]
 
 
+PDM = "file:///${PROJECT_ROOT}/gpu-wheels"
+
+
+def test_pdm_gets_the_loader_by_its_address_and_the_placeholder_for_everybody() -> None:
+    loader = f"ortgpu-fix-libraries @ {PDM}/ortgpu_fix_libraries-1.26.0+set1.2-py3-none-any.whl"
+    text = of_uv('    "onnxruntime>=1.32.0",\n    "other @ https://a.b/onnxruntime-1-any.whl",')
+    [made] = changed("pdm", text)
+    lines = f'    "onnxruntime",\n    "{loader} ; {LINUX}",\n'
+    assert made == of_uv(f'{lines}    "other @ https://a.b/onnxruntime-1-any.whl",') + (
+        f"\n[tool.pdm.resolution.overrides]\n{REMARK}\n"
+        f'onnxruntime = "{PDM}/onnxruntime-1.26.0+ortgpu-py3-none-any.whl"\n'
+    )
+    assert changed("pdm", made) == [made]
+    assert changed("pdm", made, release="1.31.1") == [made.replace("1.26.0", "1.31.1")]
+
+
 @pytest.mark.parametrize(("wish", "stays"), [("1.26.0", True), ("==1.26.0", True), ("x y", False)])
 def test_poetry_keeps_a_version_of_the_gpu_package_that_the_plan_meets(
     wish: str,
@@ -202,6 +218,7 @@ def test_poetry_keeps_a_version_of_the_gpu_package_that_the_plan_meets(
         ("uv", '[tool.uv.sources]\nonnxruntime = {index = "mine"}\n'),
         ("uv", '[tool.uv.sources]\nonnxruntime = [{git = "https://x"}]\n'),
         ("poetry", '[tool.poetry.dependencies]\nonnxruntime = {path = "../onnxruntime"}\n'),
+        ("pdm", '[tool.pdm.resolution.overrides]\nonnxruntime = "1.32.0"\n'),
     ],
 )
 def test_a_source_of_the_users_own_is_not_replaced(tool: str, text: str) -> None:
@@ -289,3 +306,14 @@ def test_the_wheels_lie_beside_the_lock() -> None:
         "ortgpu_fix_libraries-1.26.0+set1.2-py3-none-any.whl",
     ]
     assert {path.parent for path in paths} == {Path("/p/gpu-wheels")}
+
+
+def test_where_a_wheel_is_from_is_noted_as_the_tool_notes_it() -> None:
+    path = Path("/p/gpu-wheels/a-1+b-py3-none-any.whl")
+    plain = b'{"url": "file:///p/gpu-wheels/a-1+b-py3-none-any.whl", "archive_info": {}}'
+    assert {origin_of(tool, path, b"") for tool in ("uv", "poetry", "requirements")} == {plain}
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert origin_of("pdm", path, b"").decode() == (
+        '{"url": "file:///p/gpu-wheels/a-1%2Bb-py3-none-any.whl", '
+        f'"archive_info": {{"hash": "sha256={empty}"}}}}'
+    )

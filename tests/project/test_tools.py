@@ -11,7 +11,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.project.model import FileChange, Project
-from ortgpu_fix.project.tools import Tool, find_tool, lock_project, names_of
+from ortgpu_fix.project.tools import Locked, Tool, find_tool, lock_project, names_of
 from ortgpu_fix.utils.process import Finished, run
 from support.local_index import make_wheel
 from support.standin_wheels import clean_environment, find_uv
@@ -87,6 +87,12 @@ def test_a_tool_that_is_not_there_is_named(tmp_path: Path) -> None:
         assert caught.value.code == "project-tool-missing"
 
 
+PDM_SAYS = """STATUS: Resolving packages from lockfile...
+Packages to add:
+  - flatbuffers 25.2.10
+Packages to update:
+  - numpy 2.2.6 -> 2.4.0
+"""
 POETRY_SAYS = """Installing dependencies from lock file
 
 Package operations: 1 install, 1 update, 1 removal, 1 skipped
@@ -98,6 +104,30 @@ Package operations: 1 install, 1 update, 1 removal, 1 skipped
 """
 
 
+def asked_of(
+    name: str, version: str, says: str, folder: Path, *, locked: bool
+) -> tuple[Locked, list[list[str]]]:
+    """Lock a project by a tool that only says something; return that, and what it was asked."""
+    asked: list[list[str]] = []
+
+    def runner(argv: Sequence[str], **how: Any) -> Finished:
+        asked.append([*argv[1:]])
+        if argv[1] in {"lock", "update"}:
+            Path(how["folder"], f"{name}.lock").write_text("new")
+        assert how["env"]["VIRTUAL_ENV"] == str(folder / ".venv")
+        assert "FORCE_COLOR" not in how["env"]
+        return Finished(tuple(argv), 0, f"{version})" if argv[1] == "--version" else says, "")
+
+    project, changes = project_of(folder / "work")
+    project = project._replace(tool=name, lock=project.root / f"{name}.lock")
+    if locked:
+        (project.root / f"{name}.lock").write_text("old")
+    (folder / name).touch(mode=0o755)
+    environ = {"PATH": str(folder), "FORCE_COLOR": "1"}
+    tool = find_tool(project, folder / ".venv", environ, runner, "", offline=False)
+    return lock_project(tool, project, changes, names_of(["flatbuffers>=2"])), asked
+
+
 @pytest.mark.parametrize(
     ("version", "lock", "sync"),
     [("1.8.5", ["lock", "--no-update"], ["install", "--sync"]), ("2.5.1", ["lock"], ["sync"])],
@@ -106,23 +136,17 @@ def test_poetry_says_what_its_sync_would_do_besides(
     version: str, lock: list[str], sync: list[str], tmp_path: Path
 ) -> None:
     """The words are those of Poetry, which is not there in every test."""
-    asked: list[list[str]] = []
-
-    def runner(argv: Sequence[str], **how: Any) -> Finished:
-        asked.append([*argv[1:]])
-        if argv[1] == "lock":
-            Path(how["folder"], "poetry.lock").write_text("new")
-        assert how["env"]["VIRTUAL_ENV"] == str(tmp_path / ".venv")
-        said = f"Poetry (version {version})" if argv[1] == "--version" else POETRY_SAYS
-        return Finished(tuple(argv), 0, said, "")
-
-    project, changes = project_of(tmp_path / "work")
-    project = project._replace(tool="poetry", lock=project.root / "poetry.lock")
-    program = tmp_path / "poetry"
-    program.touch(mode=0o755)
-    environ = {"PATH": str(tmp_path)}
-    tool = find_tool(project, tmp_path / ".venv", environ, runner, "", offline=False)
-    made = lock_project(tool, project, changes, names_of(["flatbuffers>=2"]))
+    said = f"Poetry (version {version}"
+    made, asked = asked_of("poetry", said, POETRY_SAYS, tmp_path, locked=False)
     assert made.more == ("Updating numpy", "Removing ruff")
     assert made.changes[-1].after == b"new"
     assert asked == [["--version"], lock, [*sync, "--dry-run"]]
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_pdm_moves_nothing_else_in_a_lock_that_is_there(tmp_path: Path, *, locked: bool) -> None:
+    """The words are those of PDM, which is not there in every test."""
+    made, asked = asked_of("pdm", "PDM, version 2.29.3", PDM_SAYS, tmp_path, locked=locked)
+    assert made.more == ("numpy",)
+    again = ["update", "--no-sync", "onnxruntime", "ortgpu-fix-libraries"]
+    assert asked == [["--version"], again if locked else ["lock"], ["sync", "--dry-run"]]

@@ -651,7 +651,7 @@ def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
     ("tool", "line"),
     [
         ("uv", "`ortgpu-fix --apply --write`"),
-        ("pdm", 'excludes = ["onnxruntime"]'),
+        ("pdm", "`ortgpu-fix --apply --write`"),
         ("poetry", "`ortgpu-fix --apply --write`"),
         ("hatch", "nothing there brings onnxruntime itself"),
     ],
@@ -666,7 +666,7 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
     assert line in remedy
     pins = "\"onnxruntime-gpu==1.26.0; python_version >= '3.10'\", "
     pins += '"nvidia-cublas-cu12==12.8.4"'
-    assert (pins in remedy) is (tool not in {"uv", "poetry"})  # a command writes
+    assert (pins in remedy) is (tool == "hatch")  # a command writes
     assert load_texts("zh").remedy(finding)
 
 

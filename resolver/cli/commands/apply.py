@@ -192,7 +192,7 @@ def _do(  # noqa: PLR0917
             confirm=agreed,
             companions=writes.wanted.wheels if writes else companions_of(plan, inputs),
             files=made.changes,
-            homes=writes.homes if writes else (),
+            homes=writes.homes if writes else {},
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)

@@ -99,10 +99,10 @@ def print_plan(
         where=inputs.where,
         at_hand=here,
     )
-    if found and found.changes:
+    if found and (found.changes or found.problem):
         from ...report.project import project_section
 
-        changed = project_section(found.project, found.changes, texts)
+        changed = project_section(found.project, found.changes, texts, found.problem)
         sections = (*sections[:-1], changed, sections[-1])
     console.print_sections(sections)
 
