@@ -30,6 +30,7 @@ from tomlkit.items import Table, Whitespace
 from ..companions.contents import LABEL, LIBRARIES
 from ..errors import Error
 from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..utils.toml import tomllib
 from ..versions import allows, numbers
 from .model import COMMENT, FOLDER, Wanted
 from .requirement_lines import IN_PROJECT, named_build, with_served_bound
@@ -51,9 +52,15 @@ def parse_pyproject(text: str) -> tomlkit.TOMLDocument:
 
 
 def written(document: tomlkit.TOMLDocument, before: str) -> str:
-    """Return the text of the document; `before` is what it was parsed from."""
+    """Return the text of the document; `before` is what it was parsed from.
+
+    Raises ValueError where it would not be read as it is.
+    """
     text = tomlkit.dumps(document)
-    return text if before.endswith("\n\n") else f"{text.rstrip()}\n"
+    text = text if before.endswith("\n\n") else f"{text.rstrip()}\n"
+    if tomllib.loads(text) != document.unwrap():
+        raise ValueError(text)
+    return text
 
 
 def needs_python(document: _Table, python: str) -> str | None:
@@ -153,6 +160,8 @@ def _set_lines(document: _Table, wanted: Wanted, *, adds: bool, loader: str = ""
         if beside is None:
             project = _made_table(document, "project")
             rows = project.setdefault("dependencies", tomlkit.array())
+            if not isinstance(rows, MutableSequence):
+                raise TypeError(rows)
             beside = rows, len(rows)
         rows, at = beside
         for line in reversed(lines):
@@ -189,11 +198,16 @@ def _table(document: _Table, *path: str) -> _Table:
 
 
 def _made_table(document: _Table, *path: str) -> _Table:
-    """Return the table at `path`, made where there is none."""
+    """Return the table at `path`, made where there is none.
+
+    Raises ValueError or TypeError where it cannot be made: in an inline table, below what is none.
+    """
     for at, key in enumerate(path, 1):
         if key not in document:
             document[key] = tomlkit.table(is_super_table=at < len(path))
         document = document[key]
+        if not isinstance(document, MutableMapping):
+            raise TypeError(key)
     return document
 
 

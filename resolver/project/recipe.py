@@ -10,7 +10,6 @@ from tomlkit import TOMLDocument
 
 from ..errors import Error
 from ..requirements.files import RequirementsFile
-from ..utils.toml import tomllib
 from .model import FOLDER, WRITTEN, FileChange, Project, Wanted
 from .pyproject_recipe import (
     for_pdm,
@@ -72,15 +71,16 @@ def _edited_pyprojects(project: Project, wanted: Wanted) -> dict[Path, bytes]:
     home = next(iter([*having, *named]), root)
     edited = {}
     for path, document in documents.items():
-        if project.tool == "poetry":
-            for_poetry(document, wanted)
-        elif project.tool == "pdm":
-            for_pdm(document, wanted)
-        else:
-            for_uv(document, wanted, adds=path == home, sources=path == root)
-        after = written(document, texts[path])
-        if tomllib.loads(after) != document.unwrap():
-            raise Error("project-odd", file=path)
+        try:
+            if project.tool == "poetry":
+                for_poetry(document, wanted)
+            elif project.tool == "pdm":
+                for_pdm(document, wanted)
+            else:
+                for_uv(document, wanted, adds=path == home, sources=path == root)
+            after = written(document, texts[path])
+        except (TypeError, ValueError) as error:
+            raise Error("project-odd", file=path) from error
         edited[path] = after.encode()
     return edited
 

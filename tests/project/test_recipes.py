@@ -317,3 +317,20 @@ def test_where_a_wheel_is_from_is_noted_as_the_tool_notes_it() -> None:
         '{"url": "file:///p/gpu-wheels/a-1%2Bb-py3-none-any.whl", '
         f'"archive_info": {{"hash": "sha256={empty}"}}}}'
     )
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"),
+    [
+        ("uv", 'tool.uv.dev = 1\ntool.a.b = 1\n[project]\nname = "a"\n'),
+        ("uv", 'tool = {uv = {}}\n[project]\nname = "a"\n'),
+        ("uv", '[project]\nname = "a"\ndependencies = "numpy"\n'),
+        (
+            "uv",
+            '[project]\nname = "a"\n[project.optional-dependencies]\nx = "numpy"\n[tool]\nuv = 1\n',
+        ),
+        ("pdm", '[tool.pdm]\nresolution = "x"\n'),
+    ],
+)
+def test_what_cannot_be_edited_so_that_it_is_read_as_it_is_stays(tool: str, text: str) -> None:
+    assert refused(lambda: changed(tool, text)) == "project-odd"
