@@ -7,16 +7,21 @@ while that changes. A failure, Ctrl-C and every signal that ends a program lead 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
+from types import MappingProxyType
 
 from ..companions.build import LocalWheel
 from ..errors import Error
 from ..facts.markers import target_markers
+from ..facts.own_projects import without_tool_bounds
 from ..facts.target import Target
 from ..index.client import Index
 from ..plan.model import Plan
+from ..project.model import FileChange
 from ..resolve.environment import Environment, UnmetRequirement, consequences
 from ..utils.files import disk_error
 from ..utils.progress import Progress, beating
@@ -27,6 +32,7 @@ from .before_change import (
     Allowed,
     check_environment_owner,
     check_files_movable,
+    check_files_unchanged,
     check_path_lengths,
     check_unchanged,
     processes_using,
@@ -39,7 +45,7 @@ from .history import UNFINISHED, delete_journal, prune_history, recorded_changes
 from .journal import Begin
 from .journaled_change import Incoming, JournaledChange, sync_files
 from .rollback import roll_back
-from .staging import StagedWheels, stage_wheels
+from .staging import StagedWheels, note_times, stage_wheels
 from .state_folder import Site, plain_paths, prepare_state_folder, remove_tree, size_of
 
 Verify = Callable[[], tuple[bool, str]]
@@ -72,15 +78,20 @@ def apply(
     allowed: Allowed | None = None,
     confirm: Confirm = lambda _: None,
     companions: Sequence[LocalWheel] = (),
+    files: Sequence[FileChange] = (),
+    homes: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> Applied:
     """Do `plan` in `target`, whose installed distributions are those that the plan was made for.
 
-    `confirm` is asked once, before the download. `companions` are installed, too. On return
+    `confirm` is asked once, before the download. `companions` are installed, too, and `files` of
+    the user's project change with the environment; `homes` are its wheels of the companions. On
+    return
     everything is done and verified, and `rollback.undo_last` can undo it until the next change.
 
     Before the first change raises Error `externally-managed`, `conda-environment`,
     `user-environment`, `environment-read-only`, `path-too-long`, `environment-locked`,
-    `unfinished-change`, `environment-changed`, `would-conflict`, and those of `stage_wheels` (so of
+    `unfinished-change`, `environment-changed`, `file-changed`, `file-unwritable`, `would-conflict`,
+    and those of `stage_wheels` (so of
     `confirm`) and of `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
     `apply-interrupted` or `apply-failed` says why; `restore-…` where that was not possible.
     """
@@ -93,6 +104,7 @@ def apply(
         prepare_state_folder(site)
         if any(change.state in UNFINISHED for change in recorded_changes(site)):
             raise Error("unfinished-change", folder=target.prefix)
+        check_files_unchanged(files)
         try:
             staged = stage_wheels(
                 plan,
@@ -102,6 +114,8 @@ def apply(
                 progress=progress,
                 confirm=confirm,
                 companions=companions,
+                files=files,
+                homes=homes,
             )
             conflicts = _allowed_conflicts(plan, target, staged, allowed)
             check_unchanged(plan, target, staged)
@@ -110,7 +124,8 @@ def apply(
             raise
         with signals_held(to_the_end=True):
             try:
-                _swap(plan, target, staged, verify=verify, progress=progress)
+                check_files_unchanged(files)
+                _swap(plan, target, staged, files, homes, verify=verify, progress=progress)
             finally:
                 untidy = _tidy(site)
     return Applied(
@@ -133,8 +148,10 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
-    before = Environment(target.in_use, target_markers(target))
-    conflicts = consequences(before, plan.uninstall, incoming_distributions(requires)).unmet
+    now = [without_tool_bounds(row) for row in target.in_use]
+    before = Environment(now, target_markers(target))
+    incoming = map(without_tool_bounds, incoming_distributions(requires))
+    conflicts = consequences(before, plan.uninstall, incoming).unmet
     if conflicts and not allowed.conflicts:
         raise Error("would-conflict", conflicts="; ".join(map(str, conflicts)))
     return conflicts
@@ -148,11 +165,13 @@ def _swap(
     plan: Plan,
     target: Target,
     staged: StagedWheels,
+    files: Sequence[FileChange] = (),
+    homes: Mapping[Path, bytes] = MappingProxyType({}),
     *,
     verify: Verify,
     progress: Progress,
 ) -> None:
-    """Change the environment.
+    """Change the environment, and the files of the user's project with it.
 
     Raises, with the environment as before, the Errors of `files_to_remove`, `files-in-use`,
     `path-too-long`, `disk-full` or `disk-failed` before the first change, and later
@@ -178,6 +197,9 @@ def _swap(
     holders = processes_using(paths)
     if holders:
         progress("in-use", processes=", ".join(holders))
+    own = {str(row.path): source for row, source in zip(files, staged.files, strict=True)}
+    replaced = [str(row.path) for row in files if row.before is not None]
+    made = {row.path.parent for row in files if not row.path.parent.exists()}
     change = JournaledChange(site)
     begin = Begin(
         plan=", ".join(f"{name} {version}" for name, version in coming.items()),
@@ -188,10 +210,15 @@ def _swap(
         packages=tuple(
             (wheel.name, wheel.version, wheel.index_url, wheel.sha256) for wheel in staged.wheels
         ),
+        files=tuple(map(site.relative, own)),
     )
     incoming = [
         Incoming(real[path], source, tree.hashes.get(path, ""))
         for path, source in tree.files.items()
+    ]
+    incoming += [
+        Incoming(str(row.path), own[str(row.path)], hashlib.sha256(row.after).hexdigest())
+        for row in files
     ]
     with signals_held():
         try:
@@ -201,8 +228,9 @@ def _swap(
                     sync_files(file.source for file in incoming)
                 change.begin(begin, files=len(paths) + len(incoming))
                 progress("set-aside", files=len(paths))
-                change.set_aside(paths)
-                change.place(incoming, tree.infos, tree.folders)
+                change.set_aside([*paths, *replaced], copied=replaced)
+                change.place(incoming, tree.infos, [*tree.folders, *map(str, made)])
+                note_times(homes, tree.infos)
                 progress("verify")
                 with beating(progress):
                     works, reason = verify()

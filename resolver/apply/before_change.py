@@ -19,6 +19,8 @@ from ..facts.model import OPERATING_SYSTEM
 from ..facts.target import Target
 from ..plan.model import ALLOWANCES, NEEDED_FLAGS, Plan
 from ..plan.reasons import words
+from ..project.model import FileChange
+from ..utils.files import check_place
 from ..utils.mapped_files import PROC, mapped_files, process_ids, process_name
 from .staging import StagedWheels
 
@@ -81,6 +83,19 @@ def check_unchanged(plan: Plan, target: Target, staged: StagedWheels) -> None:
     for wheel, info in zip(staged.wheels, staged.tree.infos, strict=True):
         if Path(info).name not in known and Path(info).exists():
             raise Error("environment-changed", name=wheel.name)
+
+
+def check_files_unchanged(files: Iterable[FileChange]) -> None:
+    """Raise Error `file-changed` for a file of the project that is not as it was read.
+
+    And `file-unwritable` for one that this user cannot write.
+    """
+    for row in files:
+        if row.path.parent.exists():
+            check_place(row.path)
+        now = row.path.read_bytes() if row.path.is_file() else None
+        if now not in {row.before, row.after}:
+            raise Error("file-changed", file=row.path)
 
 
 def processes_using(paths: Iterable[str], proc: Path = PROC) -> tuple[str, ...]:

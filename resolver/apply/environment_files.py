@@ -25,6 +25,8 @@ from .state_folder import Site, join, plain_paths
 _CACHED = re.compile(r"(?P<stem>.+?)\.[a-z]+-?\w+(\.opt-\w+)?\.pyc(\.\d+)?")
 METADATA = (".dist-info", ".egg-info")
 """How the names of metadata folders end."""
+UV_CACHE = "uv_cache.json"
+"""In the metadata of what uv installed from a file: when that file came to its place."""
 SHARED = "onnxruntime"
 """The folder in which no file of another build may remain."""
 COPY = ".ortgpu-fix.tmp"
@@ -121,7 +123,7 @@ def emptied_folders(paths: Iterable[str], site: Site, folders: Iterable[str] = (
         site.prefix,
         str(Path(site.purelib, STATE_FOLDER)),
     }
-    between: set[str] = set()
+    between = {folder for folder in folders if not site.inside(folder)}
     for start in {*map(os.path.dirname, paths), *folders}:
         folder = start
         while folder not in roots and folder not in between and site.inside(folder):

@@ -31,6 +31,8 @@ from .state_folder import (
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 """The name of a change's folder, in ASCII."""
 LAST = 999_999_999
+PROJECT_FILES = (".toml", ".lock", ".txt", ".in", ".whl")
+"""How the names of the files of a project end that a change may write."""
 UNFINISHED: frozenset[JournalState] = frozenset({"open", "undoing"})
 
 
@@ -168,7 +170,20 @@ def _records(site: Site, folder: Path, data: bytes) -> tuple[Record, ...]:
         records = decode(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Error("journal-damaged", line=data[: error.start].count(b"\n") + 1) from error
+    outside = _of_project(site, records)
     for path in paths_of(records):
-        if os.path.normpath(path) != path or not site.may_hold(absolute(site, path)):
+        plain, where = os.path.normpath(path) == path, absolute(site, path)
+        if not (plain and (where in outside or site.may_hold(where))):
             raise Error("journal-outside", path=path, folder=folder)
     return records
+
+
+def _of_project(site: Site, records: tuple[Record, ...]) -> set[str]:
+    """Return the absolute paths outside of the environment that a journal may name.
+
+    They are the files of the user's project that its first record names, of the kinds that a
+    project has, and the directories of them.
+    """
+    named = (absolute(site, path) for path in (begin_of(records).files if records else ()))
+    files = {path for path in named if path.endswith(PROJECT_FILES)}
+    return files | {os.path.dirname(path) for path in files}  # noqa: PTH120 - strings

@@ -37,6 +37,8 @@ class Begin:
     """ISO 8601."""
     packages: tuple[tuple[str, str, str, str], ...] = ()
     """Name, version, index and SHA-256 of every wheel to install."""
+    files: tuple[str, ...] = ()
+    """The files of the user's project that change, too, outside of the environment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +224,8 @@ def _from_table(table: Mapping[str, object]) -> Record | None:
         return None
     if step in {"commit", "undo"}:
         return Mark(step=cast('Literal["commit", "undo"]', step)) if not fields else None
+    if step == "begin":
+        fields.setdefault("files", [])  # a change without any
     if step not in _KINDS or fields.keys() != _SHAPES[step].keys():
         return None
     if not all(fits(fields[name]) for name, fits in _SHAPES[step].items()):
@@ -294,6 +298,7 @@ _SHAPES: dict[str, dict[str, _Shape]] = {
         "when": _text,
         "present": _TEXTS,
         "packages": _rows(_row(_text, _text, _text, _text)),
+        "files": _TEXTS,
     },
     "aside": {"moves": _rows(_row(_text, _name)), "seen": _rows(_FINGERPRINT)},
     "emptied": {"folders": _rows(_row(_text, _number)), "names": _rows(_name)},

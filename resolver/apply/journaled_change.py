@@ -10,12 +10,13 @@ is known before. `rollback` reads the same journal.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -89,8 +90,10 @@ class JournaledChange:
         sync_folder(self.folder)
         sync_folder(self.site.state)
 
-    def set_aside(self, paths: Sequence[str]) -> None:
+    def set_aside(self, paths: Sequence[str], copied: Collection[str] = ()) -> None:
         """Set the files at the absolute `paths` aside; remove folders that are empty then.
+
+        Those that are `copied` stay until another one takes their place: a user's own files.
 
         What somebody else has removed meanwhile is not waited for. Raises OSError; what was done by
         then is in the journal.
@@ -102,7 +105,8 @@ class JournaledChange:
         )
         append(self.folder, MovedFiles(moves=moves, seen=tuple(seen.values())))
         for path, (_, name) in zip(seen, moves, strict=True):
-            move(path, join(str(self._aside), name))
+            goal = join(str(self._aside), name)
+            copy(path, goal) if path in copied else move(path, goal)
             self.touched = True
         folders = sorted(emptied_folders(seen, self.site), key=len, reverse=True)
         empty: list[str] = []
@@ -212,12 +216,21 @@ def move(source: str, goal: str) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        part = copy_of(goal)
-        shutil.copy2(source, part, follow_symlinks=False)
-        if not os.path.islink(part):
-            _sync_file(part)
-        os.replace(part, goal)
+        copy(source, goal)
         os.unlink(source)
+
+
+def copy(source: str, goal: str) -> None:
+    """Copy the file or link `source`, with its mode and times, to `goal`, whole or not at all."""
+    part = copy_of(goal)
+    shutil.copy2(source, part, follow_symlinks=False)
+    if not os.path.islink(part):
+        _sync_file(part)
+    if sys.platform != "win32":
+        about = os.lstat(source)
+        with contextlib.suppress(OSError):  # root alone can give a file to another user
+            os.chown(part, about.st_uid, about.st_gid, follow_symlinks=False)
+    os.replace(part, goal)
 
 
 def move_folder(source: str, goal: str) -> None:

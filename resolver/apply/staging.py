@@ -5,16 +5,20 @@ After staging no network is needed, and it is known which files will be written.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import io
+import json
 import os
 import shutil
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..companions.build import LocalWheel
@@ -25,6 +29,7 @@ from ..index.client import Index
 from ..index.folder import local_path
 from ..plan.model import Plan
 from ..plan.wheels import Pinned, Wheel
+from ..project.model import FileChange
 from ..utils.files import disk_error
 from ..utils.progress import Progress
 from ..uv.compile import may_cache
@@ -32,6 +37,7 @@ from ..uv.guard import wait_for_engine
 from ..uv.install import Prefix, compile_modules, install, install_cached
 from ..uv.program import Uv
 from .chosen_wheels import Confirm, choose_wheels, chosen_by_others
+from .environment_files import UV_CACHE
 from .staged_tree import (
     StagedTree,
     long_path,
@@ -55,6 +61,8 @@ class StagedWheels(NamedTuple):
     wheels: tuple[Wheel, ...]
     tree: StagedTree
     """Of these wheels, in their order."""
+    files: tuple[str, ...] = ()
+    """Where the new files of the user's project lie, in their order."""
 
 
 def stage_wheels(
@@ -66,8 +74,13 @@ def stage_wheels(
     progress: Progress,
     confirm: Confirm,
     companions: Sequence[LocalWheel] = (),
+    files: Sequence[FileChange] = (),
+    homes: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> StagedWheels:
-    """Stage what `plan` installs, what that requires besides, and `companions`.
+    """Stage what `plan` installs, what that requires besides, `companions`, and `files`.
+
+    `homes` are the wheels of the companions that the user's project names, each with what its tool
+    notes of where it is from.
 
     `confirm` is asked once, before the download. Raises Error `no-space`, those of `compile_plan`,
     `confirm`, `uv.install` and `read_staged_tree`, and `wheel-escapes`, `wheel-odd`, `wheel-huge`
@@ -92,11 +105,12 @@ def stage_wheels(
                 _install(plan, pinned, index, uv, into, progress)
             if writes_in_place(target.installed):
                 own_shared_files(into.folder, site, wheels)
+        own = stage_files(files, site.stage / "files")
         if companions:
-            _unpack(companions, into, uv)
+            _unpack(companions, into, uv, homes)
         remove_tree(into.work)
         every = (*wheels, *(companion.wheel for companion in companions))
-        return StagedWheels(every, read_staged_tree(into.folder, site, every))
+        return StagedWheels(every, read_staged_tree(into.folder, site, every), own)
     except BrokenPipeError as error:
         raise Error("apply-interrupted") from error
     except OSError as error:
@@ -147,8 +161,29 @@ def _unpacked_size(pin: Pinned, index: Index) -> int:
     return int(wheel.size * _UNPACKED)
 
 
-def _unpack(companions: Sequence[LocalWheel], into: Prefix, uv: Uv) -> None:
+def stage_files(files: Sequence[FileChange], folder: Path) -> tuple[str, ...]:
+    """Write the new files of a project into `folder`, each with the mode of the old one."""
+    staged = []
+    for at, row in enumerate(files):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / str(at)
+        path.write_bytes(row.after)
+        if row.before is not None:
+            shutil.copymode(row.path, path)
+            about = row.path.stat()
+            if sys.platform != "win32":
+                with contextlib.suppress(OSError):  # root alone can give a file to another user
+                    os.chown(path, about.st_uid, about.st_gid)
+        staged.append(str(path))
+    return tuple(staged)
+
+
+def _unpack(
+    companions: Sequence[LocalWheel], into: Prefix, uv: Uv, homes: Mapping[Path, bytes]
+) -> None:
     """Unpack `companions` into the prefix: they have modules and metadata alone, and a RECORD.
+
+    Those that are files of the project, in `homes`, say so, as if its tool had installed them.
 
     What every start of Python runs is compiled here, for nobody may be able to write its bytecode
     later; all else is compiled when it is used.
@@ -157,8 +192,43 @@ def _unpack(companions: Sequence[LocalWheel], into: Prefix, uv: Uv) -> None:
     for companion in companions:
         with zipfile.ZipFile(io.BytesIO(companion.content)) as file:
             file.extractall(long_path(str(root)))
+        for home, origin in homes.items():
+            if home.name == companion.file:
+                _write_origin(root, home, origin)
     if any(root.rglob("*.py")):  # a stand-in has none
         compile_modules(uv, root, into)
+
+
+def _write_origin(root: Path, home: Path, content: bytes) -> None:
+    """Note in a companion's metadata that it came from the file `home` of the project (PEP 610)."""
+    info = root / info_of(home)
+    (info / "direct_url.json").write_bytes(content)
+    (info / UV_CACHE).write_text("{}", encoding="utf-8")  # see `note_times`
+    packed = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    with (info / "RECORD").open("a", encoding="utf-8", newline="") as record:
+        record.write(f"{info.name}/direct_url.json,sha256={packed},{len(content)}\n")
+        record.write(f"{info.name}/{UV_CACHE},,\n")
+
+
+def info_of(wheel: Path) -> str:
+    """Return the name of the dist-info folder of a wheel's file."""
+    return f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"
+
+
+def note_times(homes: Collection[Path], infos: Collection[str]) -> None:
+    """Note the time of the files `homes`, which lie in their place, in the metadata in `infos`.
+
+    uv would install them again where it is another one. It takes the time at which the file came
+    there, so nobody knows it before. Source: `Timestamp::from_metadata` of uv's crate `uv-cache`.
+    """
+    for home in homes:
+        about = home.stat()
+        when = about.st_mtime_ns if sys.platform == "win32" else about.st_ctime_ns
+        seconds, nanoseconds = divmod(when, 10**9)
+        note = {"timestamp": {"secs_since_epoch": seconds, "nanos_since_epoch": nanoseconds}}
+        for info in infos:
+            if Path(info).name == info_of(home):
+                Path(info, UV_CACHE).write_text(json.dumps(note), encoding="utf-8")
 
 
 def _need(folder: Path, size: int) -> None:

@@ -20,6 +20,7 @@ from ..errors import Error
 from ..utils.files import file_digest
 from .environment_files import (
     SHARED,
+    UV_CACHE,
     copy_of,
     derived,
     files_under,
@@ -176,7 +177,7 @@ def _compare_created(
     seen: tuple[Fingerprint | None, ...] = written.seen if written else ()
     for at, relative in enumerate(install.created):
         path = absolute(site, relative)
-        if path in in_place:
+        if path in in_place or Path(path).name == UV_CACHE:  # written last, and again by uv
             continue
         here, digest = fingerprint(path), install.hashes[at]
         if here is None:

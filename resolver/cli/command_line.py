@@ -50,8 +50,13 @@ def texts_for(line: CommandLine, language: Language) -> Texts:
     return load_texts(language, TypedCommand(("ortgpu-fix", *words_of(line, ["python"])), SYSTEM))
 
 
-def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
-    """Return the command that does `plan` `where` its environment is: with each `--allow`."""
+def applying(
+    line: CommandLine, plan: Plan, facts: Facts, where: Where, *, write: bool = False
+) -> str:
+    """Return the command that does `plan` `where` its environment is: with each `--allow`.
+
+    `write`: files of the user's project change, too.
+    """
     line, there = allowing(line, plan), where in {"there", "new-there"}
     if facts.python.environment == "user" or where in {"new", "new-there"}:
         line = line._replace(python=DOT_VENV)  # of a user's packages nothing allows to change any
@@ -59,7 +64,8 @@ def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
         line = line._replace(python=_to_paste(facts.python.executable, facts.platform.system))
     leaving = frozenset({"facts"}) if there else frozenset()
     system = facts.platform.system if there else SYSTEM
-    return command_line(line, "--apply", leaving=leaving, system=system)
+    wanted = ("--apply", "--write") if write else ("--apply",)
+    return command_line(line, *wanted, leaving=leaving, system=system)
 
 
 def _to_paste(path: str | None, system: System) -> str | None:

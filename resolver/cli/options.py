@@ -131,12 +131,13 @@ def capability(text: str, flag: str) -> str:
 def _requirements(file: Path, *, mend: bool) -> list[str]:
     """Return the requirements in `file`, those of the files that it names too, as PEP 508 texts.
 
-    Of pyproject.toml they are those of the project itself. An exact pin of `onnxruntime` does not
-    bind: it is the line that the plan replaces; with `mend` neither does one of onnxruntime-gpu.
+    Of pyproject.toml they are those of the project itself. An exact pin or a lower bound of
+    `onnxruntime` does not bind: it is a line that changes; with `mend` neither does one of
+    onnxruntime-gpu.
     """
-    from ..requirements.rewrite import BOTH
+    from ..facts.own_projects import BUILDS, loosened
 
-    replaced = BOTH if mend else {CPU_BUILD}
+    replaced = BUILDS if mend else {CPU_BUILD}
     found: list[str] = []
     for wanted in _of_project(file) if file.suffix == ".toml" else _of_file(file):
         name = canonicalize_name(wanted.name)
@@ -144,16 +145,20 @@ def _requirements(file: Path, *, mend: bool) -> list[str]:
         if name in replaced and pinned:
             continue
         marker = f"; {wanted.marker}" if wanted.marker else ""
-        found.append(f"{name}{wanted.specifier}{marker}")
+        line = f"{name}{wanted.specifier}{marker}"
+        found.append(loosened(line) if name in replaced else line)
     return found
 
 
 def _of_project(file: Path) -> Iterator[Requirement]:
     from ..requirements.files import read_requirements_file
-    from ..requirements.rewrite_pyproject import dependencies
+    from ..utils.toml import tomllib
 
     try:
-        texts = dependencies(read_requirements_file(file).decode())
+        document = tomllib.loads(read_requirements_file(file).decode())
+        project = document.get("project", {})
+        texts = project.get("dependencies", []) if isinstance(project, dict) else []
+        texts = [text for text in texts if isinstance(text, str)]
     except RecursionError as error:
         deep = cause("nested-too-deep")
         raise Error("requirements-unreadable", file=file, cause=deep) from error

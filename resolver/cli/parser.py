@@ -241,8 +241,7 @@ def _check_partners(line: CommandLine) -> None:
             raise Error("flags-clash", flags=f"--provider {RTX}, {clash}")
     if line.machines and line.torch not in {None, "keep"}:
         raise Error("flags-clash", flags=f"--torch {line.torch}, several --facts")
-    unwritten = line.write and not (line.command == "apply" and line.requirement)
-    refuse((unwritten, "--write", "--apply -r FILE"))
+    refuse((line.write and line.command != "apply", "--write", "--apply"))
     _check_machine(line)
 
 

@@ -10,14 +10,16 @@ from typing import NamedTuple
 
 from ..facts.model import GPU_BUILD
 from ..matrix.model import Matrix
-from ..plan.wheels import HERE, Wheel
+from ..plan.wheels import HERE, PYPI, Wheel
 from .contents import (
+    LABEL,
     LIBRARIES,
     STAND_IN,
     expected_companions,
     library_files,
     library_version,
     onnxruntime_of,
+    version_with_requires,
     wheel_file,
 )
 from .library_list import Entry, libraries
@@ -67,8 +69,36 @@ def build_companions(
     return tuple(wheels)
 
 
+def project_companions(
+    selection: Sequence[Wheel],
+    matrix: Matrix,
+    platform: str,
+    modules: Mapping[str, str],
+    placeholder: str,
+) -> tuple[LocalWheel, ...]:
+    """Return the two companions as the files of a project name them; none where it needs no loader.
+
+    There they are all that is named: the loader requires onnxruntime-gpu and NVIDIA's wheels at the
+    versions of `selection`, and the placeholder has a version that no index can have.
+    """
+    build, entries = onnxruntime_of(selection), libraries(selection, matrix, platform)
+    if build is None or build.name != GPU_BUILD or not entries:
+        return ()
+    others = sorted(row for row in selection if row.name.startswith("nvidia-"))
+    requires = [f"{row.name}=={row.version}" for row in (build, *others) if row.index_url == PYPI]
+    return (
+        library_wheel(build.version, entries, modules, requires=requires),
+        stand_in_wheel(build.version, version=placeholder.removesuffix(LABEL) + LABEL),
+    )
+
+
 def library_wheel(
-    release: str, entries: Sequence[Entry], modules: Mapping[str, str], build: str = GPU_BUILD
+    release: str,
+    entries: Sequence[Entry],
+    modules: Mapping[str, str],
+    build: str = GPU_BUILD,
+    *,
+    requires: Sequence[str] = (),
 ) -> LocalWheel:
     """Return the wheel that loads `entries` when `build` (`release`) is asked for CUDA."""
     files = library_files(release, entries, modules, build)
@@ -76,7 +106,8 @@ def library_wheel(
         "Loads the CUDA libraries of this environment when onnxruntime is asked for CUDA"
         " (made here by ortgpu-fix)"
     )
-    return make_wheel(LIBRARIES, library_version(release, files), summary, files)
+    version = version_with_requires(library_version(release, files), requires)
+    return make_wheel(LIBRARIES, version, summary, files, requires)
 
 
 def stand_in_wheel(release: str, build: str = GPU_BUILD, version: str = "") -> LocalWheel:
@@ -92,7 +123,7 @@ def stand_in_wheel(release: str, build: str = GPU_BUILD, version: str = "") -> L
     requires = f"{build}=={release}"
     marker = f"{STAND_IN}-{version}.dist-info/{MARKER}"
     files = {marker: f"{requires} provides the module onnxruntime.\n"}
-    return make_wheel(STAND_IN, version, summary, files, requires)
+    return make_wheel(STAND_IN, version, summary, files, [requires])
 
 
 def make_wheel(
@@ -100,13 +131,13 @@ def make_wheel(
     version: str,
     summary: str,
     files: Mapping[str, str],
-    requires: str | None = None,
+    requires: Sequence[str] = (),
 ) -> LocalWheel:
     """Return the wheel of `files`, the same bytes every time."""
     stem = f"{name.replace('-', '_')}-{version}"
     metadata = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
     metadata += [f"Summary: {summary}", "Requires-Python: >=3.8"]
-    metadata += [f"Requires-Dist: {requires}"] if requires else []
+    metadata += [f"Requires-Dist: {line}" for line in requires]
     wheel = ("Wheel-Version: 1.0", "Generator: ortgpu-fix", "Root-Is-Purelib: true")
     members = dict(files)
     members[f"{stem}.dist-info/METADATA"] = "\n".join(metadata) + "\n"

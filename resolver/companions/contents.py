@@ -21,12 +21,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD, is_onnxruntime
+from ..facts.own_projects import LOADER
 from ..matrix.model import Matrix
 from ..plan.wheels import Wheel
 from .library_list import Entry, libraries
 
-LIBRARIES = "ortgpu-fix-libraries"
+LIBRARIES = LOADER
 STAND_IN = CPU_BUILD
+LABEL = "+ortgpu"
+"""Of the placeholder's version in a project, and where packages pin one: no index has it."""
 PACKAGE = "_ortgpu_fix_libraries"
 LINE = f"import {PACKAGE}; {PACKAGE}.start()"
 """An application needs it before its import of onnxruntime where .pth files are not read."""
@@ -86,6 +89,18 @@ def library_version(release: str, files: Mapping[str, str]) -> str:
     """
     digest = hashlib.sha256(repr((release, sorted(files.items()))).encode()).hexdigest()
     return f"{release}{'.' if '+' in release else '+'}set{digest[:12]}"
+
+
+def version_with_requires(version: str, requires: Sequence[str]) -> str:
+    """Return the version of the loader's wheel that also has these requirements, in a project."""
+    if not requires:
+        return version
+    return f"{version}.{hashlib.sha256(repr(sorted(requires)).encode()).hexdigest()[:8]}"
+
+
+def is_version_of(installed: str, version: str) -> bool:
+    """Tell whether an installed companion is that of `version`, or the same one of a project."""
+    return installed == version or installed.startswith((f"{version}+", f"{version}."))
 
 
 def wheel_file(name: str, version: str) -> str:

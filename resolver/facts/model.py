@@ -201,6 +201,8 @@ class Package(NamedTuple):
     outside: bool = False
     """In a folder that the environment reads and does not own: the base Python's, the user's."""
     held: Keeper | None = None
+    local: bool = False
+    """It is the user's own sources: a directory of that machine."""
     provider: Provider | None = None
     """Of a plugin of onnxruntime whose libraries are not known; None: none, or not readable."""
     size: int = 0

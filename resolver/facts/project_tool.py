@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-LOCKS = {"uv": "uv.lock", "poetry": "poetry.lock", "pdm": "pdm.lock"}
+LOCKS = {
+    "uv": "uv.lock",
+    "poetry": "poetry.lock",
+    "pdm": "pdm.lock",
+    "pipenv": "Pipfile.lock",
+}
 """The lock beside an environment in the folder of its project."""
 RECEIPTS = {"uv-tool": "uv-receipt.toml", "pipx": "pipx_metadata.json"}
 """What a tool writes into the environment that it makes for one program alone."""

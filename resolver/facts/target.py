@@ -48,6 +48,8 @@ class Installed(NamedTuple):
     installer: str | None = None
     """The content of the file INSTALLER: `pip`, `uv`, `conda`."""
     editable: bool = False
+    local: bool = False
+    """It was installed from a directory (PEP 610): the user's own sources."""
     provided: bool = False
     """True for the stand-in that this program installs."""
     missing: int = 0
@@ -158,6 +160,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
             libraries=installed.libraries,
             outside=not target.holds(installed),
             held=installed.held,
+            local=installed.local,
             size=installed.size,
             requested=installed.requested,
         )

@@ -21,7 +21,7 @@ from .rejected import rejected_section
 ON_THIS_MACHINE = frozenset(
     {
         *("allow-conflicts", "drop-wish", "ignore-gpu", "match-torch", "other-torch"),
-        *("other-cuda", "other-requirement", "other-version"),
+        *("other-cuda", "other-requirement", "other-version", "own-requirement"),
         *("other-python", "driver-visible", "gpu-visible"),
     }
 )

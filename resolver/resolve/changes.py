@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..companions.contents import LIBRARIES, STAND_IN, expected_companions
+from ..companions.contents import LIBRARIES, STAND_IN, expected_companions, is_version_of
 from ..facts.model import GPU_BUILD, Library, Package
 from ..matrix.model import INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
@@ -142,7 +142,7 @@ def _companions(
         installed = here.package(name)
         stand_in = name == STAND_IN
         wished = here.options.provide if stand_in else here.options.autoload
-        present = installed is not None and installed.version == version
+        present = installed is not None and is_version_of(installed.version, version)
         if stand_in and installed is not None:
             present = present and installed.provided
         used = here.facts.python.autoload is not None and (

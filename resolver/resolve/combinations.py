@@ -94,11 +94,9 @@ class _Answers:
 
     def to_all(self, build: Build, row: Rejected) -> Iterator[tuple[Step, ...]]:
         """Yield the combinations of steps that answer to every reason against a release."""
-        reasons = [why for why in row.reasons if not blocking_names([why], self._here)]
+        reasons = [why for why in row.reasons if not blocking_names([why])]
         needed = [self._to(why, build) for why in reasons]
-        packages = [
-            without_packages([name]) for name in blocking_names(row.environment, self._here)
-        ]
+        packages = [without_packages([name]) for name in blocking_names(row.environment)]
         for chosen in product(*needed):
             own = {step.change: step for step in chosen}.values()
             if len({step.kind for step in own}) == len(own):
@@ -136,4 +134,4 @@ def _told(
     yield from (step.change for step in combination if not step.packages)
     if names:
         codes = {name: codes_of(name, [row]) for name in names}
-        yield other_packages(names, codes, gain, here)
+        yield from other_packages(names, codes, gain, here)

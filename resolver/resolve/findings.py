@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
-from ..companions.contents import LIBRARIES, LINE, STAND_IN, wheel_file
+from ..companions.contents import LIBRARIES, LINE, STAND_IN
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
@@ -323,10 +323,7 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
 def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Name the tool that would undo the fix, and what it needs to bring the set itself.
 
-    uv takes the lines of `lock --format uv`, PDM can exclude a requirement; Poetry can do neither
-    (https://github.com/python-poetry/poetry/issues/697, closed as not planned) and needs the
-    stand-in as a dependency with a path. `poetry add` writes the others where the project has its
-    own: under [project], or in Poetry's table alone. Each was tried: `scripts/prove/projects.py`.
+    The files of uv, Poetry and PDM are written by `--apply --write`.
     """
     tool, locked = here.facts.python.project, here.facts.python.locked
     fixed = changes or tool in LOCKS or here.package(LIBRARIES) is not None
@@ -344,7 +341,4 @@ def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Fin
         "warning",
         tool=tool,
         lines=", ".join(f'"{row.name}=={row.version}{since(row)}"' for row in wheels),
-        pins=" ".join(f"{row.name}=={row.version}" for row in wheels),
-        python=python,
-        file=wheel_file(STAND_IN, best.version),
     )

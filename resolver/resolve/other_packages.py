@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ..facts.model import CPU_BUILD, GPU_BUILD
+from ..facts.model import CPU_BUILD, GPU_BUILD, Package
+from ..facts.own_projects import is_own
 from ..plan.model import Rejected
 from ..plan.reasons import Named, Reason, reason
 from .findings_others import release_for_cudnn
@@ -14,11 +15,10 @@ _BY_THEIR_CUDA = {"consumer-other-cuda", "consumer-other-cudnn", "folder-owned",
 """The reasons that another version of the package need not mend."""
 
 
-def blocking_names(reasons: Sequence[Reason], here: Situation) -> list[str]:
-    """Return the packages that exclude a release, but torch, and but the user's own sources."""
-    own = {row.name for row in here.facts.packages if row.held == "editable"}
+def blocking_names(reasons: Sequence[Reason]) -> list[str]:
+    """Return the packages that exclude a release, but torch."""
     names = {by.name for why in reasons for by in why.by if isinstance(by, Named)}
-    return sorted(names - OF_TORCH - own)
+    return sorted(names - OF_TORCH)
 
 
 def codes_of(name: str, rejected: Sequence[Rejected]) -> set[str]:
@@ -33,9 +33,24 @@ def codes_of(name: str, rejected: Sequence[Rejected]) -> set[str]:
 
 def other_packages(
     names: Sequence[str], codes: Mapping[str, set[str]], gain: Named, here: Situation
-) -> Reason:
-    """Return the change to other versions of packages, with the command that asks for them."""
+) -> Iterator[Reason]:
+    """Yield the change to other versions of packages, with the command that asks for them.
+
+    Of the user's own projects an index knows nothing: their names may be somebody else's there.
+    """
     packages = [row for row in here.facts.packages if row.name in names]
+    own = [row for row in packages if is_own(row)]
+    if own:
+        yield reason("own-requirement", by=tuple(Named(row.name, row.version) for row in own))
+    others = [row for row in packages if not is_own(row)]
+    if others:
+        yield _other_versions(others, codes, gain, here)
+
+
+def _other_versions(
+    packages: Sequence[Package], codes: Mapping[str, set[str]], gain: Named, here: Situation
+) -> Reason:
+    names = [row.name for row in packages]
     by = tuple(Named(row.name, row.version) for row in packages)
     if all(codes[name] - _BY_THEIR_CUDA for name in names):
         wanted = [f"{build}=={gain.version}" for build in _builds_to_ask(here, names, gain)]

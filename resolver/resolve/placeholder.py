@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..companions.contents import LABEL
 from ..facts.model import CPU_BUILD
 from ..versions import allows, newest_first, numbers
 from .dependencies import wheel_for
 from .environment import Demand
 from .situation import Situation
-
-LABEL = "+ortgpu"
 
 
 def nearest_pin(release: str, here: Situation) -> str | None:

@@ -95,7 +95,7 @@ def resolve_as_asked(
         less=less,
         small=options.small,
         companions=changes.companions if changes else (),
-        placeholder=changes.placeholder if changes else "",
+        placeholder="" if changes is None else changes.placeholder,
         requires=changes.requires if changes else (),
         consumers=tuple(row for row in here.consumers if row.name not in gone),
         unused_by=unused_by(here),

@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 
 from ..facts.markers import marker_environment
 from ..facts.model import CPU_BUILD, GPU_BUILD, Facts, Gpu, Package
+from ..facts.own_projects import without_tool_bounds
 from ..facts.wheel_tags import abi
 from ..matrix.model import INSTALLED, Build, DriverFloor, Matrix
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
@@ -114,7 +115,8 @@ def _situation(
     platform, torch = facts.platform.key, like.torch if like else None
     same = like is not None and facts.packages is like.facts.packages and platform == like.platform
     if not same:
-        packages = tuple(sorted(facts.packages, key=lambda row: row.name))
+        rows = map(without_tool_bounds, facts.packages)
+        packages = tuple(sorted(rows, key=lambda row: row.name))
         facts, torch = _with_torch(facts._replace(packages=packages), matrix, platform)
     markers = marker_environment(facts)
     environment = _environment(facts, markers, options, like)

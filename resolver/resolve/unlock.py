@@ -91,7 +91,7 @@ def _without_blockers(
     newer = [
         row for row in rejected if now is None or newest_first(row.version) > newest_first(now)
     ]
-    names = sorted({name for row in newer for name in blocking_names(row.environment, here)})
+    names = sorted({name for row in newer for name in blocking_names(row.environment)})
     found = False
     together = [tuple(names)] if len(names) > 1 else []
     for each in [*((name,) for name in names), *together]:
@@ -100,8 +100,8 @@ def _without_blockers(
             continue
         found = True
         codes = {name: codes_of(name, newer) for name in each}
-        change = other_packages(each, codes, gain.build, here)
-        yield Unlock(changes=(change,), gains=(gain.build,), latest=gain.latest)
+        changes = tuple(other_packages(each, codes, gain.build, here))
+        yield Unlock(changes=changes, gains=(gain.build,), latest=gain.latest)
 
 
 def _without_lines(

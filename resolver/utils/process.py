@@ -57,19 +57,20 @@ def run(
     timeout: float,
     env: Mapping[str, str],
     text_in: str | None = None,
+    folder: str | None = None,
     lifeline: bool = False,
     hear: Callable[[str], None] | None = None,
     drawn: Callable[[str], None] | None = None,
 ) -> Finished:
     """Run `argv` to its end, or for `timeout` seconds at most, and return how it ended.
 
-    `env` is the whole environment of the child (`child_environment`), `text_in` its standard input
-    (empty where None). With `lifeline` or `hear` that stays open until the child has ended
-    instead: a child that reads it learns when we are gone. One on a `lifeline` ends by itself where
-    it can. `hear` is called in a thread with each line of the standard output as it comes. With
-    `drawn` the standard error is a terminal, where there is one to give, and `drawn` is called in a
-    thread with what is drawn there. Raises OSError where the program cannot be started. An
-    interrupt ends the child, and is raised.
+    `env` is the whole environment of the child (`child_environment`), `folder` where it starts
+    (where we are), `text_in` its standard input (empty where None). With `lifeline` or `hear` that
+    stays open until the child has ended instead: a child that reads it learns when we are gone. One
+    on a `lifeline` ends by itself where it can. `hear` is called in a thread with each line of the
+    standard output as it comes. With `drawn` the standard error is a terminal, where there is one
+    to give, and `drawn` is called in a thread with what is drawn there. Raises OSError where the
+    program cannot be started. An interrupt ends the child, and is raised.
     """
     output, errors = heard_lines(hear), heard_terminal(drawn)
     process: subprocess.Popen[str] | None = None
@@ -84,6 +85,7 @@ def run(
                 stdin=subprocess.PIPE if stays_open or text_in is not None else subprocess.DEVNULL,
                 stdout=output.theirs,
                 stderr=errors.theirs,
+                cwd=folder,
                 env=dict(env),
                 encoding="utf-8",
                 errors="replace",

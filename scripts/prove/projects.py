@@ -1,366 +1,447 @@
-"""Prove that the lines for a project's own tool keep the CPU build away, with the real tools.
+"""Prove that `--apply --write` changes a project so that its own tool makes the same environment.
 
-    python scripts/prove/projects.py [--only uv,pdm,poetry,poetry-classic,pip] [--results DIR]
+    python scripts/prove/projects.py [--only uv,uv-workspace] [--tools DIR] [--results DIR]
 
-A project requires fastembed, which requires onnxruntime by name. Its lock is made and installed as
-it stands, and once more with the lines that the plan prints; the wheels are small stand-ins of
-those names and versions, from an index on this machine. PDM and Poetry come from the package index.
-The dated result goes to scripts/prove/results/; the exit code is 1 where something is wrong.
+Each row is a project as its tool makes one, with onnxruntime and fastembed added by it. The command
+that ends its plan is run; a second run changes nothing; the tool's own sync, run dry, has nothing
+to do; `undo` brings every byte back. Then the environment is deleted and the tool makes it anew:
+`--check` is 0. A package is added, the lock upgraded: `--check` is 0. And what the files mean for
+a Mac is the CPU package. The wheels are small stand-ins of their names and versions, from an index
+on this machine; `--tools` has the programs of the tools, else those on PATH are taken. The dated
+result goes to scripts/prove/results/; the exit code is 1 where something is wrong. Needs Linux,
+and the package index for numpy.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
-import re
-import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
-from ortgpu_fix.companions import build as companion_wheels
-from ortgpu_fix.companions import contents as companions
-from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.matrix import load as data_files
-from ortgpu_fix.messages import catalog
-from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve
 from prove.outcomes import RESULTS, write
-from support import standin_fleet, standin_wheels
 from support.local_index import LocalIndex, make_wheel
 from support.prover import call
+from support.standin_fleet import make_controller, make_stand_ins, stand_in_files
+from support.standin_wheels import clean_environment, find_uv
 
-RELEASE = "1.26.0"
-BARE = '"fastembed", "onnxruntime-gpu", "numpy"'
-WITH_CPU = '"fastembed", "onnxruntime"'
-PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
-REQUIRED = {"flatbuffers": "25.2.10", "numpy": "2.2.6", "packaging": "25.0", "protobuf": "6.31.1"}
-"""Ordinary requirements of onnxruntime-gpu, which a lock takes from the index."""
-TOOLS = {"pdm": "pdm[locked]", "poetry": "poetry"}
-"""What the package index is asked for; PDM's newest requirements do not work with each other."""
-VARIABLES = {"PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE"}
-
-
-class Project:
-    """A project of one tool, in a folder of its own."""
-
-    def __init__(self, folder: Path, index: str, tool: Path, base: Path, program: Path) -> None:
-        """`program` is the interpreter of an ortgpu-fix that takes the stand-ins for the wheels."""
-        self.folder, self.index, self.tool = folder, index, tool
-        folder.mkdir(parents=True)
-        self.python = folder / ".venv" / "bin" / "python"
-        self.base = base
-        self.renew()
-        kept = {name: os.environ[name] for name in VARIABLES if name in os.environ}
-        self.ours: tuple[str | Path, ...] = (program, "-m", "ortgpu_fix")
-        self.environ = kept | {
-            "HOME": str(folder),
-            "PIP_CONFIG_FILE": os.devnull,
-            "PDM_CHECK_UPDATE": "0",
-            "POETRY_VIRTUALENVS_IN_PROJECT": "true",
-        }
-
-    def renew(self) -> None:
-        """Make its environment anew; who takes the CPU build away leaves a gutted folder."""
-        subprocess.run([self.base, "-m", "venv", "--clear", self.folder / ".venv"], check=True)
-
-    def write(self, *parts: str, dependencies: str = BARE) -> None:
-        """Write its pyproject.toml."""
-        head = '[project]\nname = "app"\nversion = "0"\n'
-        head += f'requires-python = "=={PYTHON}.*"\ndependencies = [{dependencies}]\n'
-        (self.folder / "pyproject.toml").write_text("\n".join([head, *parts, ""]))
-
-    def run(self, *words: str | Path) -> None:
-        """Run the tool there."""
-        call(self.tool, *words, cwd=self.folder, environ=self.environ)
-
-    def state(self) -> dict[str, str]:
-        """Return which distributions are there, and `folder`: whose build is in onnxruntime."""
-        there = ("--python", self.python)
-        listed = self.uv("list", "--format", "json", *there).stdout
-        found = {row["name"]: row["version"] for row in json.loads(listed)}
-        [about] = self.folder.glob(
-            ".venv/lib/python*/site-packages/onnxruntime/capi/build_and_package_info.py"
-        )
-        [build] = re.findall("package_name = '(.*)'", about.read_text())
-        return {
-            "folder": build,
-            "onnxruntime": found.get("onnxruntime", "absent"),
-            "loader": found.get(companions.LIBRARIES, "absent"),
-            "check": self.uv("check", *there).stderr.strip().rpartition("\n")[2],
-        }
-
-    def uv(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        """Ask uv what is there: some tools remove pip."""
-        command = [standin_wheels.find_uv(), "--no-config", "pip", *words]
-        return subprocess.run(
-            command, env=self.environ, capture_output=True, text=True, check=False
-        )
-
-
-def machine(tool: str) -> dict[str, object]:
-    """Return the facts of an environment that belongs to a project of `tool`."""
-    return {
-        "schema": 1,
-        "platform": {"system": "linux", "machine": "x86_64"},
-        "driver": {"version": "570.10"},
-        "gpus": [{"compute_capability": "8.6"}],
-        "python": {"version": f"{PYTHON}.0", "project": tool},
-        "packages": [
-            {"name": "fastembed", "version": "0.9.1", "requires": ["onnxruntime>=1.17"]},
-            {"name": "onnxruntime", "version": "1.22.1"},
-        ],
-    }
-
-
-def planned(tool: str) -> Plan:
-    """Return the plan for it."""
-    options = PlanOptions(onnxruntime=f"=={RELEASE}")
-    return resolve(facts_json.from_json(machine(tool)), options, data_files.load_matrix())
-
-
-def make_index(folder: Path, program: Path) -> None:
-    """Write the stand-ins: both builds, who requires them, and what they require and link.
-
-    `program`, the interpreter of an ortgpu-fix of its own, takes them for the real wheels.
-    """
-    standin_wheels.make_set(folder)
-    for name, version in REQUIRED.items():
-        make_wheel(folder, name, version)
-    rows = [{"file": wheel.file} for wheel in planned("uv").selection]
-    standin_fleet.make_stand_ins(program, rows, folder, {"onnxruntime-gpu": [*REQUIRED]})
-
-
-def put_companions(folder: Path) -> tuple[Path, Path]:
-    """Write the companions of the plan and return their files: what loads, and the stand-in."""
-    folder.mkdir()
-    made = companion_wheels.build_companions(
-        planned("uv").selection,
-        data_files.load_matrix(),
-        "linux_x86_64",
-        data_files.companion_modules(),
-    )
-    for wheel in made:
-        (folder / wheel.file).write_bytes(wheel.content)
-    loader, stand_in = (folder / wheel.file for wheel in made)
-    return loader, stand_in
-
-
-def remedy(tool: str) -> str:
-    """Return what the plan says to the keeper of a project of `tool`."""
-    [finding] = [row for row in planned(tool).findings if row.code == f"managed-by-{tool}"]
-    return catalog.load_texts("en").remedy(finding)
-
-
-def lines(tool: str, name: str) -> str:
-    """Return what the plan's remedy says `name` is to be: the text of a list or table."""
-    said = remedy(tool)
-    found = re.search(rf"(?<![\w-]){name} = (\[.*?\]|\{{.*?\}})(?=[\s.,]|$)", said)
-    if found is None:
-        sys.exit(f"the remedy for {tool} says nothing of {name}: {said}")
-    return found[1]
-
-
-def of_uv(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
-    """Lock and sync with uv: the plan names `lock --format uv`, and its lines are pasted."""
-    project = make("uv")
-    index = f'[[tool.uv.index]]\nurl = "{project.index}"\ndefault = true\n'
-    project.write(index)
-    project.run("sync", "--quiet", "--python", project.python)
-    found = {"as it stands": project.state()}
-    [command] = re.findall(r"`(ortgpu-fix lock .*?)`", remedy("uv"))
-    (project.folder / "host.json").write_text(json.dumps(machine("uv")))
-    wishes = ("--facts", "host.json", "--ort", RELEASE, "--index-url", project.index)
-    call(*project.ours, *command.split()[1:], *wishes, cwd=project.folder, environ=project.environ)
-    project.write(index, (project.folder / "gpu.toml").read_text("utf-8"))
-    project.run("sync", "--quiet")
-    found["with the lines"] = project.state()
-    check = (*project.ours, "--check", "--facts", "host.json", "--python", ".venv")
-    call(*check, cwd=project.folder, environ=project.environ)  # ends where it is not right
-    project.run("sync", "--quiet")
-    found["sync again"] = project.state()
-    return found
-
-
-def of_pdm(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
-    """Lock and sync with PDM."""
-    project = make("pdm")
-    settings = "[tool.pdm]\ndistribution = false\n"
-    index = f'[[tool.pdm.source]]\nname = "pypi"\nurl = "{project.index}"\nverify_ssl = false\n'
-    project.write(settings, index)
-    project.run("use", "--quiet", "--first", project.python)
-    project.run("install", "--quiet")
-    found = {"as it stands": project.state()}
-    excludes = f"[tool.pdm.resolution]\nexcludes = {lines('pdm', 'excludes')}\n"
-    wanted = f'"fastembed", {lines("pdm", "dependencies")[1:-1]}'
-    project.write(settings, index, excludes, dependencies=wanted)
-    project.renew()
-    project.run("lock", "--quiet")
-    project.run("sync", "--quiet")
-    found["with the lines"] = project.state()
-    loader, _ = put_companions(project.folder / "gpu-wheels")
-    base: tuple[str | Path, ...] = (project.python, "-m", "pip", "install", "-q", "--no-deps")
-    call(*base, loader, environ=project.environ)
-    project.run("sync", "--quiet")
-    found["sync"] = project.state()
-    project.run("sync", "--quiet", "--clean")
-    found["sync --clean"] = project.state()
-    return found
-
-
-def of_poetry(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
-    """Lock and sync with Poetry, where the dependencies are those of [project]."""
-    project = make("poetry")
-    named = f"[tool.poetry.dependencies]\nonnxruntime = {lines('poetry', 'onnxruntime')}\n"
-    project.write(*poetry_settings(project))
-    return with_poetry(
-        project, lambda: project.write(*poetry_settings(project), named, dependencies=WITH_CPU)
-    )
-
-
-def of_classic_poetry(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
-    """Lock and sync with Poetry, where all is in its own tables."""
-    project = make("poetry-classic")
-    path = project.folder / "pyproject.toml"
-    head = '[tool.poetry]\nname = "app"\nversion = "0"\npackage-mode = false\n'
-    wanted = f'[tool.poetry.dependencies]\npython = "{PYTHON}.*"\nfastembed = "*"\n'
-    _, index = poetry_settings(project)
-    named = f"onnxruntime = {lines('poetry', 'onnxruntime')}\n"
-    path.write_text(head + wanted + 'onnxruntime-gpu = "*"\nnumpy = "*"\n' + index)
-    return with_poetry(project, lambda: path.write_text(head + wanted + named + index))
-
-
-def poetry_settings(project: Project) -> tuple[str, str]:
-    """Return the tables of a project of Poetry that is no package and asks its index alone."""
-    index = f'[[tool.poetry.source]]\nname = "here"\nurl = "{project.index}"\n'
-    return "[tool.poetry]\npackage-mode = false\n", f'{index}priority = "primary"\n'
-
-
-def with_poetry(project: Project, edit: Callable[[], object]) -> dict[str, dict[str, str]]:
-    """Lock and sync as the project stands, then after `edit` and the command of the plan."""
-    project.run("lock", "--quiet")
-    project.run("sync", "--quiet")
-    found = {"as it stands": project.state()}
-    loader, _ = put_companions(project.folder / "gpu-wheels")
-    edit()
-    project.renew()
-    [command] = re.findall(r"`poetry (add .*?)`", remedy("poetry"))
-    project.run(*shlex.split(command), "--quiet")
-    project.run("sync", "--quiet")
-    found["with the lines"] = project.state()
-    base: tuple[str | Path, ...] = (project.python, "-m", "pip", "install", "-q", "--no-deps")
-    call(*base, loader, environ=project.environ)
-    project.run("install", "--quiet")
-    found["install"] = project.state()
-    project.run("sync", "--quiet")
-    found["sync"] = project.state()
-    return found
-
-
-def of_pip(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
-    """Install with pip and constraints: they cannot exclude, and may name a file."""
-    found: dict[str, dict[str, str]] = {}
-    for kind in ("as it stands", "with a marker that never holds", "with the lines"):
-        project = make(f"pip {kind}")
-        _, stand_in = put_companions(project.folder / "gpu-wheels")
-        constraint = {
-            "as it stands": "",
-            "with a marker that never holds": "onnxruntime; sys_platform == 'never'",
-            "with the lines": f"onnxruntime @ {stand_in.as_uri()}",
-        }[kind]
-        (project.folder / "constraints.txt").write_text(constraint)
-        words = ("-m", "pip", "install", "-q", "-i", project.index, "-c", "constraints.txt")
-        project.run(*words, "fastembed", f"onnxruntime-gpu=={RELEASE}")
-        found[kind] = project.state()
-    return found
-
-
-PARTS: dict[str, Callable[[Callable[[str], Project]], dict[str, dict[str, str]]]] = {
-    "uv": of_uv,
-    "pdm": of_pdm,
-    "poetry": of_poetry,
-    "poetry-classic": of_classic_poetry,
-    "pip": of_pip,
+MACHINE = ("--driver", "550.90.07", "--gpu", "RTX4090")
+MAC = ("--python-platform", "aarch64-apple-darwin")
+IGNORED = {".venv", ".git", "__pycache__"}
+VENV = ".venv"
+NUMPY = "numpy==2.2.6"
+ORDINARY = {
+    "flatbuffers": "25.2.10",
+    "packaging": "25.0",
+    "protobuf": "6.31.1",
+    "coloredlogs": "15.0.1",
+    "sympy": "1.14.0",
+    "humanize": "4.9",
+}
+CPU = ("1.22.1", "1.31.0", "1.32.0")
+"""Releases of onnxruntime that the index has; the last is newer than any onnxruntime-gpu."""
+APPS = {
+    "fastembed": ("0.9.1", ["onnxruntime>=1.17", "numpy"], []),
+    "rembg": (
+        "2.0.70",
+        ["numpy", 'onnxruntime; extra == "cpu"', 'onnxruntime-gpu; extra == "gpu"'],
+        ["cpu", "gpu"],
+    ),
 }
 
 
-def wrong(tool: str, found: dict[str, dict[str, str]]) -> list[str]:
-    """Return what is not as it must be."""
-    says = []
-    if found["as it stands"]["onnxruntime"] != "1.22.1":
-        says.append("nothing brought the CPU build, so nothing is proven")
-    for step, state in list(found.items())[1:]:
-        if "marker" not in step and state["folder"] != "onnxruntime-gpu":
-            says.append(f"{step}: the folder holds {state['folder']}")
-    stand_in = "absent" if tool == "pdm" else RELEASE
-    if found["with the lines"]["onnxruntime"] != stand_in:
-        says.append(f"onnxruntime is {found['with the lines']['onnxruntime']}")
-    for step, stays in (
-        ("sync again", True),
-        ("sync --clean", False),
-        ("install", True),
-        ("sync", tool == "pdm"),
-    ):
-        if step in found and (found[step]["loader"] != "absent") is not stays:
-            says.append(f"{step}: what loads the libraries is {found[step]['loader']}")
-    return says
+class Bench:
+    """The index, the program that takes its stand-ins for the real wheels, and the tools."""
+
+    def __init__(self, work: Path, index: str, controller: Path, tools: Path | None) -> None:
+        self.work, self.index, self.program = work, index, controller
+        environ = clean_environment()
+        environ.pop("UV_NO_CONFIG", None)
+        if tools:
+            environ["PATH"] = f"{tools}{os.pathsep}{environ['PATH']}"
+        home = work / "home"
+        home.mkdir(exist_ok=True)
+        self.environ = environ | {
+            "HOME": str(home),
+            "UV_DEFAULT_INDEX": index,
+            "UV_CACHE_DIR": str(work / "cache"),
+            "PIP_INDEX_URL": index,
+            "POETRY_VIRTUALENVS_IN_PROJECT": "true",
+            "PDM_PYPI_URL": index,
+            "PDM_CHECK_UPDATE": "0",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+        }
+
+    def run(
+        self, folder: Path, *words: str | Path, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a tool in `folder`."""
+        return call(*words, environ=self.environ, cwd=folder, check=check)
+
+    def ours(
+        self, folder: Path, *words: str, check: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """Run this program in `folder`, for its environment."""
+        argv: list[str | Path] = [self.program, "-m", "ortgpu_fix", *words]
+        return self.run(folder, *argv, check=check)
 
 
-def tool_of(name: str, work: Path) -> tuple[Path, str]:
-    """Return the program, installed where it has to be, and its version."""
-    if name == "uv":
-        program = Path(standin_wheels.find_uv())
-    elif name == "pip":
-        program = Path(sys.executable)
-    else:
-        home = work / f"tool-{name}"
-        subprocess.run([sys.executable, "-m", "venv", home], check=True)
-        python = home / "bin" / "python"
-        asked = name.partition("-")[0]
-        call(python, "-m", "pip", "install", "-q", TOOLS[asked], environ=dict(os.environ))
-        program = home / "bin" / asked
-    words = ("-m", "pip", "--version") if name == "pip" else ("--version",)
-    said = call(program, *words, environ=dict(os.environ)).stdout
-    found = re.search(r"\d+(\.\d+)+", said)
-    return program, found[0] if found else said
+def make_index(folder: Path) -> None:
+    """Write the stand-ins of what people add, and of both kinds of onnxruntime."""
+    for version in CPU:
+        make_wheel(folder, "onnxruntime", version, files=stand_in_files("onnxruntime", version))
+    for name, version in ORDINARY.items():
+        make_wheel(folder, name, version)
+    for name, (version, requires, extras) in APPS.items():
+        make_wheel(folder, name, version, requires=requires, extras=extras)
+    command = ["-m", "pip", "download", "-q", "--no-deps", "-d", str(folder), NUMPY]
+    subprocess.run([sys.executable, *command], check=True)
+    mac = ["--platform", "macosx_11_0_arm64", "--only-binary", ":all:"]
+    subprocess.run([sys.executable, *command, *mac], check=True)
+
+
+def teach(bench: Bench, wheels: Path) -> None:
+    """Make stand-ins of all that plans for these projects install, and let the program know."""
+    ordinary = {"onnxruntime-gpu": ["flatbuffers", "numpy>=1.21.6", "packaging", "protobuf"]}
+    ordinary["onnxruntime-gpu 1.22.0"] = [*ordinary["onnxruntime-gpu"], "coloredlogs", "sympy"]
+    rows = []
+    for wish in ((), ("--ort", "1.22.0")):  # the second is for a pin of 1.22.1
+        planned = bench.ours(bench.work, "--json", "--python", "3.11", *MACHINE, *wish)
+        rows += json.loads(planned.stdout)["install"]
+    make_stand_ins(bench.program, rows, wheels, ordinary)
+
+
+def bytes_of(folder: Path) -> dict[str, str]:
+    """Return every file of a project by its path, as a hash."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not IGNORED.intersection(path.relative_to(folder).parts)
+    }
+
+
+class Kind:
+    """A kind of project: how its tool makes it, syncs it, and what it means for a Mac."""
+
+    def __init__(self, bench: Bench, name: str) -> None:
+        self.bench, self.name = bench, name
+        self.folder = bench.work / name
+        self.python = self.folder / VENV / "bin" / "python"
+        self.flags: tuple[str, ...] = ()
+        self.has_dry_sync = True
+
+    def do(self, *words: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command in the project."""
+        return self.bench.run(self.folder, *words, check=check)
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        raise NotImplementedError
+
+    def to_sync(self) -> list[str]:
+        """Return what the tool's sync, run dry, would do."""
+        raise NotImplementedError
+
+    def grow(self) -> None:
+        """Add a package, and upgrade the lock."""
+        raise NotImplementedError
+
+    def on_a_mac(self) -> str:
+        """Return the line of onnxruntime that a Mac gets."""
+        raise NotImplementedError
+
+
+class UvProject(Kind):
+    """As `uv init` and `uv add` make it."""
+
+    added: tuple[str, ...] = ("onnxruntime", "fastembed")
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.do_above("uv", "init", "--quiet", self.name)
+        self.do("uv", "add", "--quiet", *self.added)
+
+    def do_above(self, *words: str) -> None:
+        """Run a command in the directory of the project."""
+        self.bench.run(self.folder.parent, *words)
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        self.do("uv", "sync", "--quiet", "--locked")
+
+    def to_sync(self) -> list[str]:
+        """Return what the tool's sync, run dry, would do."""
+        said = self.do("uv", "sync", "--dry-run").stderr
+        steps = [line for line in said.splitlines() if line.startswith((" + ", " - "))]
+        # The project itself is made again after each change of pyproject.toml.
+        return [line for line in steps if "file://" not in line or ".whl" in line]
+
+    def grow(self) -> None:
+        """Add a package, and upgrade the lock."""
+        self.do("uv", "add", "--quiet", "humanize")
+        self.do("uv", "lock", "--quiet", "--upgrade")
+        self.do("uv", "sync", "--quiet")
+
+    def on_a_mac(self) -> str:
+        """Return the line of onnxruntime that a Mac gets."""
+        self.do("uv", "export", "-q", "--no-hashes", "--no-emit-project", "-o", "all.txt")
+        # `uv export` names all machines: what a Mac takes of it is resolved for one.
+        done = self.do("uv", "pip", "compile", "-q", "--no-annotate", *MAC, "all.txt")
+        (self.folder / "all.txt").unlink()
+        return next((row for row in done.stdout.splitlines() if row.startswith("onnxruntime")), "")
+
+
+class UvPin(UvProject):
+    """With an exact pin that no onnxruntime-gpu has."""
+
+    added = ("onnxruntime==1.22.1", "fastembed")
+
+
+class UvRembg(UvProject):
+    """With the GPU package asked for by an extra of another."""
+
+    added = ("rembg[gpu]", "fastembed")
+
+    def on_a_mac(self) -> str:
+        """Return nothing: who asks for that extra asks for what no Mac has."""
+        return ""
+
+
+class UvWide(UvProject):
+    """For more Pythons than the wheels are for."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.do_above("uv", "init", "--quiet", self.name)
+        path = self.folder / "pyproject.toml"
+        text = path.read_text("utf-8")
+        line = next(row for row in text.splitlines() if row.startswith("requires-python"))
+        path.write_text(text.replace(line, 'requires-python = ">=3.10"'), "utf-8")
+        self.do("uv", "add", "--quiet", *self.added)
+
+
+class UvWorkspace(UvProject):
+    """A member of a workspace requires onnxruntime, and is synced."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.do_above("uv", "init", "--quiet", self.name)
+        self.do("uv", "init", "--quiet", "--lib", "packages/inner")
+        self.do("uv", "add", "--quiet", "--package", "inner", *self.added)
+        self.do("uv", "add", "--quiet", "inner")
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        self.do("uv", "sync", "--quiet", "--locked")
+
+
+class PoetryProject(Kind):
+    """As `poetry init` and `poetry add` make it."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.folder.mkdir()
+        self.do("poetry", "init", "-n", "--name", "app", "--python", ">=3.11")
+        text = (self.folder / "pyproject.toml").read_text("utf-8")
+        (self.folder / "pyproject.toml").write_text(
+            text.replace("[build-system]", "[tool.poetry]\npackage-mode = false\n\n[build-system]")
+        )
+        self.do("poetry", "source", "add", "--priority=primary", "here", self.bench.index)
+        self.do("poetry", "add", "-q", "onnxruntime", "fastembed")
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        self.do("poetry", "sync", "-q")
+
+    def to_sync(self) -> list[str]:
+        """Return what the tool's sync, run dry, would do."""
+        said = self.do("poetry", "sync", "--dry-run", "--no-ansi").stdout
+        rows = [row for row in said.splitlines() if row.strip().startswith("- ")]
+        return [row for row in rows if "Skipped" not in row]
+
+    def grow(self) -> None:
+        """Add a package, and upgrade the lock."""
+        self.do("poetry", "add", "-q", "humanize")
+        self.do("poetry", "update", "-q")
+
+    def on_a_mac(self) -> str:
+        """Return the line of onnxruntime that a Mac gets."""
+        lock = (self.folder / "poetry.lock").read_text("utf-8")
+        wanted = [part for part in lock.split("[[package]]") if 'name = "onnxruntime"\n' in part]
+        of_mac = next(part for part in wanted if "+ortgpu" not in part)
+        return f"onnxruntime=={of_mac.split('version = ')[1].splitlines()[0].strip(chr(34))}"
+
+
+class PdmProject(Kind):
+    """As `pdm init` and `pdm add` make it."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.folder.mkdir()
+        base = Path(sys.executable).resolve()  # of a virtual environment PDM takes that itself
+        self.do("pdm", "init", "-q", "-n", "--python", base)
+        self.do("pdm", "add", "-q", "onnxruntime", "fastembed")
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        self.do("pdm", "sync", "-q", "--clean")
+
+    def to_sync(self) -> list[str]:
+        """Return what the tool's sync, run dry, would do."""
+        said = self.do("pdm", "sync", "--clean", "--dry-run").stdout
+        return [row for row in said.splitlines() if row.strip().startswith("- ")]
+
+    def grow(self) -> None:
+        """Add a package, and upgrade the lock."""
+        self.do("pdm", "add", "-q", "humanize")
+        self.do("pdm", "update", "-q")
+
+    def on_a_mac(self) -> str:
+        """Return nothing: PDM locks one candidate for all systems, and the plan says so."""
+        return ""
+
+
+class Requirements(Kind):
+    """A requirements file that pip installs, or uv."""
+
+    by_uv = False
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.folder.mkdir()
+        (self.folder / "requirements.txt").write_text("# what the service needs\nfastembed\n")
+        self.flags = ("-r", "requirements.txt")
+        self.has_dry_sync = False
+        self.sync()
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        self.do(sys.executable, "-m", "venv", "--clear", VENV)
+        self.install("-r", "requirements.txt")
+
+    def install(self, *words: str) -> None:
+        """Install into the environment."""
+        if self.by_uv:
+            self.do("uv", "pip", "install", "-q", *words)
+        else:
+            self.do(self.python, "-m", "pip", "install", "-q", *words)
+
+    def to_sync(self) -> list[str]:
+        """Return what the tool's sync, run dry, would do."""
+        return []
+
+    def grow(self) -> None:
+        """Add a package, and upgrade the lock."""
+        with (self.folder / "requirements.txt").open("a") as file:
+            file.write("humanize\n")
+        self.install("-U", "-r", "requirements.txt")
+
+    def on_a_mac(self) -> str:
+        """Return the line of onnxruntime that a Mac gets."""
+        done = self.do("uv", "pip", "compile", "-q", "--no-annotate", *MAC, "requirements.txt")
+        return next((row for row in done.stdout.splitlines() if row.startswith("onnxruntime")), "")
+
+
+class RequirementsByUv(Requirements):
+    """The same, installed by uv."""
+
+    by_uv = True
+
+
+KINDS: dict[str, type[Kind]] = {
+    "uv": UvProject,
+    "uv-pin": UvPin,
+    "uv-rembg": UvRembg,
+    "uv-wide": UvWide,
+    "uv-workspace": UvWorkspace,
+    "requirements": Requirements,
+    "requirements-uv": RequirementsByUv,
+    "poetry": PoetryProject,
+    "pdm": PdmProject,
+}
+
+
+def steps(kind: Kind) -> Iterator[tuple[str, object, object]]:
+    """Do all of it; yield what is looked at, what it is, and what it must be."""
+    bench, folder = kind.bench, kind.folder
+    kind.make()
+    before = bytes_of(folder)
+    plan = bench.ours(folder, *MACHINE, *kind.flags)
+    yield "plan", plan.returncode, 1
+    write_it = ("--apply", "--write", "--yes", *kind.flags, *MACHINE)
+    done = bench.ours(folder, *write_it)
+    yield "apply", (done.returncode, done.stderr[-800:] if done.returncode else ""), (0, "")
+    yield "check", bench.ours(folder, "--check", *MACHINE).returncode, 0
+    if kind.has_dry_sync:
+        yield "sync has nothing to do", kind.to_sync(), []
+    first = bytes_of(folder)
+    yield "changed", first != before, True
+    yield "again", bench.ours(folder, *write_it).returncode, 0
+    yield "again, the files", bytes_of(folder) == first, True
+    undone = bench.ours(folder, "undo", "--yes")
+    yield "undo", (undone.returncode, undone.stderr[-800:] if undone.returncode else ""), (0, "")
+    yield "undo, the files", bytes_of(folder) == before, True
+    yield "apply again", bench.ours(folder, *write_it).returncode, 0
+    shutil.rmtree(folder / VENV)
+    shutil.rmtree(bench.work / "cache", ignore_errors=True)
+    kind.sync()
+    yield "made anew", bench.ours(folder, "--check", *MACHINE).returncode, 0
+    yield "which build", build_there(kind), "onnxruntime-gpu"
+    kind.grow()
+    yield "grown and upgraded", bench.ours(folder, "--check", *MACHINE).returncode, 0
+    yield "on a Mac", "+ortgpu" in kind.on_a_mac() or "-gpu" in kind.on_a_mac(), False
+
+
+def build_there(kind: Kind) -> str:
+    """Return the distribution whose files `import onnxruntime` takes."""
+    code = "from onnxruntime.capi.build_and_package_info import package_name as it; print(it)"
+    return kind.do(kind.python, "-c", code).stdout.strip()
 
 
 def main() -> int:
     """Do all of it; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default=",".join(PARTS), help="tools, with commas")
+    parser.add_argument("--only", default=",".join(KINDS), help="kinds, with commas")
+    parser.add_argument("--tools", type=Path, help="the directory of their programs")
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--work", type=Path, help="the directory to work in; it stays")
     options = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="prove-projects-") as temporary:
-        work = Path(temporary)
-        (work / "index").mkdir()
-        base = Path(sys.executable)
-        ours = standin_fleet.make_controller(work / "program", base)
-        make_index(work / "index", ours)
-        with LocalIndex(work / "index") as index:
+        work = (options.work or Path(temporary)).resolve()
+        work.mkdir(parents=True, exist_ok=True)
+        wheels = work / "index"
+        make_index(wheels)
+        controller = make_controller(work / "program", Path(sys.executable))
+        tools = options.tools or Path(find_uv()).parent
+        with LocalIndex(wheels) as index:
+            bench = Bench(work, index.url, controller, tools)
+            teach(bench, wheels)
             for name in options.only.split(","):
-                program, version = tool_of(name, work)
-
-                def make(folder: str, program: Path = program) -> Project:
-                    project = Project(work / folder, index.url, program, base, ours)
-                    if program == base:  # pip is the environment's own
-                        project.tool = project.python
-                    return project
-
-                found = PARTS[name](make)
-                says = wrong(name, found)
-                rows.append(
-                    {"tool": name, "version": version, "good": not says, "wrong": says, **found}
-                )
-                print(f"{'ok  ' if not says else 'FAIL'} {name} {version}: {says}", flush=True)
+                found: dict[str, object] = {}
+                wrong = []
+                look: Callable[[Kind], Iterator[tuple[str, object, object]]] = steps
+                for step, what, wanted in look(KINDS[name](bench, name)):
+                    found[step] = what
+                    if what != wanted:
+                        wrong.append(step)
+                        print(f"     {name}: {step}: {what}", flush=True)
+                rows.append({"kind": name, "good": not wrong, "wrong": wrong, **found})
+                print(f"{'FAIL' if wrong else 'ok  '} {name}: {', '.join(wrong)}", flush=True)
     write("projects", {"rows": rows}, options.results)
     return 1 if any(row["wrong"] for row in rows) else 0
 

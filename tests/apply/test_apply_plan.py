@@ -309,7 +309,7 @@ def test_what_runs_at_every_start_is_compiled_and_goes_without_a_trace(stand: St
 
     package = stand.venv.site / "_ortgpu_fix_libraries"
     compiled = {path.name.partition(".")[0] for path in package.glob("__pycache__/*.pyc")}
-    assert compiled == {"__init__", "demand", "load", "lost", "service"}
+    assert compiled == {"__init__", "__main__", "demand", "load", "lost", "service"}
     stand.undo()
     assert stand.unchanged()
 

@@ -30,12 +30,12 @@ from ortgpu_fix.apply.journaled_change import JournaledChange, append
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder
 from ortgpu_fix.cli.commands import apply as changing
 from ortgpu_fix.data_files import example_machine
-from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
+from ortgpu_fix.verify.verification import Verification
 from support.local_index import make_wheel
 from support.standin_wheels import clean_environment, state_of
 
@@ -610,78 +610,71 @@ def test_an_apply_that_nobody_confirms_shows_the_plan_and_changes_nothing(
     assert state_of(stand.venv.folder) == before
 
 
-def test_requirements_files_are_written_after_all_is_well(
+def works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the verification find all well: the stand-ins compute nothing."""
+    monkeypatch.setattr(changing, "verify", lambda *_, **__: Verification(verdict="works"))
+
+
+WISHES = ("-r", "r.txt", "--write", "--yes", "--facts", "example", "--python")
+
+
+def test_requirements_files_change_with_the_environment_and_go_back_with_it(
+    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works(monkeypatch)
+    healthy(stand, tmp_path)
+    home = tmp_path / "home"
+    text = "# mine\nonnxruntime-gpu[cuda]==1.25.0 ; sys_platform == 'linux'  # fast\nnumpy\n"
+    (home / "r.txt").write_text(text)
+    (home / "r.txt").chmod(0o640)
+
+    done = command("--apply", *WISHES, str(stand.venv.folder))
+    assert done.returncode == 0, done
+    assert "commit them with the directory `gpu-wheels`" in done.stdout
+    written = (home / "r.txt").read_text()
+    assert written.startswith(
+        '# mine\nonnxruntime-gpu[cuda]==1.26.0 ; sys_platform == "linux"  # fast\nnumpy\n# '
+    )
+    wheels = sorted(path.name for path in (home / "gpu-wheels").iterdir())
+    assert [name.partition("-1.26.0+")[0] for name in wheels] == [
+        "onnxruntime",
+        "ortgpu_fix_libraries",
+    ]
+    assert (home / "r.txt").stat().st_mode & 0o777 == 0o640
+
+    assert command("--apply", *WISHES, str(stand.venv.folder)).returncode == 0
+    assert (home / "r.txt").read_text() == written
+
+    undone = command("undo", "--yes", "--python", str(stand.venv.folder))
+    assert undone.returncode == 0, undone
+    assert (home / "r.txt").read_text() == text
+    assert not (home / "gpu-wheels").exists()
+
+
+def test_a_requirements_file_that_was_edited_since_is_not_overwritten(
+    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works(monkeypatch)
+    healthy(stand, tmp_path)
+    file = tmp_path / "home/r.txt"
+    file.write_text("onnxruntime-gpu==1.25.0\n")
+    assert command("--apply", *WISHES, str(stand.venv.folder)).returncode == 0
+    with file.open("a") as more:
+        more.write("rich\n")
+    edited = file.read_text()
+
+    refused = command("undo", "--yes", "--python", str(stand.venv.folder))
+    assert refused.returncode == 2
+    assert "r.txt" in refused.stderr
+    assert file.read_text() == edited
+
+
+def test_write_without_a_project_is_refused_before_anything_is_done(
     stand: Stand, command: Command, tmp_path: Path
 ) -> None:
     healthy(stand, tmp_path)
-    file = tmp_path / "home/r.txt"
-    text = "# mine\nonnxruntime-gpu[cuda]==1.25.0 ; sys_platform == 'linux'  # fast\r\nnumpy\n"
-    file.write_bytes(text.encode())
-    flags = ("--apply", "--facts", "example", "--python", str(stand.venv.folder), "-r", "r.txt")
-    bare = ("--no-autoload", "--no-provide")
-
-    refused = command(*flags, *bare)  # the pin of the file itself counts where it stays
-    assert refused.returncode == 2
-    assert file.read_bytes() == text.encode()
-    done = command(*flags, *bare, "--write")
-    assert done.returncode == 0, done
-    assert "Requirements files, written" in done.stdout
-    wanted = text.replace("==1.25.0", "==1.26.0").encode()
-    assert file.read_bytes() == wanted
-    again = command(*flags, *bare, "--write", "--json")
-    assert again.returncode == 0
-    assert "requirements" not in json.loads(again.stdout)
-    assert file.read_bytes() == wanted
-
-
-def test_a_requirements_file_that_cannot_be_written_is_told_with_what_is_done(
-    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It was an error of its own, exit 7, which says that nothing was changed."""
-    healthy(stand, tmp_path)
-    home = tmp_path / "home"
-    for name in ("a.txt", "b.txt"):
-        (home / name).write_text("onnxruntime-gpu==1.25.0\n")
-    flags = ["--apply", "--facts", "example", "--python", str(stand.venv.folder)]
-    flags += ["--write", "-r", "a.txt", "-r", "b.txt", "--no-autoload", "--no-provide"]
-
-    def failing(path: Path, content: bytes) -> None:
-        if path.name == "a.txt":
-            raise Error("file-unwritable", file=path, cause="no room")
-        path.write_bytes(content)
-
-    monkeypatch.setattr("ortgpu_fix.requirements.files.write", failing)
-    done = command(*flags)
-    assert done.returncode == 1
-    assert "this file is not: `a.txt` cannot be written: no room." in done.stderr
-    assert "a.txt, line 1" not in done.stdout
-    assert "b.txt, line 1" in done.stdout
-    assert (home / "b.txt").read_text() == "onnxruntime-gpu==1.26.0\n"
-    document = json.loads(command(*flags, "--json").stdout)
-    assert document["verdict"] == "healthy"
-    message = "`a.txt` cannot be written: no room"
-    assert document["unwritten"] == [
-        {"file": "a.txt", "code": "file-unwritable", "message": message}
-    ]
-
-
-def test_a_requirements_file_without_a_place_is_named_before_anything_is_done(
-    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where nothing of it changes, it need not be writable."""
-    healthy(stand, tmp_path)
-    (tmp_path / "home/r.txt").write_text("onnxruntime-gpu==1.25.0\n")
-
-    def nowhere(path: Path) -> None:
-        raise Error("file-unwritable", file=path, cause="no place")
-
-    monkeypatch.setattr("ortgpu_fix.requirements.files.check_place", nowhere)
-    flags = ["--apply", "--facts", "example", "--python", str(stand.venv.folder)]
-    flags += ["--write", "-r", "r.txt", "--no-autoload", "--no-provide"]
-    assert command(*flags).returncode == 7
-    assert (tmp_path / "home/r.txt").read_text() == "onnxruntime-gpu==1.25.0\n"
-    (tmp_path / "home/r.txt").write_text("onnxruntime-gpu==1.26.0\n")
-    assert command(*flags).returncode == 0
+    words = ("--apply", "--write", "--facts", "example", "--python", str(stand.venv.folder))
+    assert command(*words).returncode == 2
 
 
 def buffered() -> dict[str, str]:

@@ -254,7 +254,6 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` goes with `--apply"),
-        (["--apply", "--write"], "`--write` goes with `--apply"),
         (["verify", "--shape", "x=1"], "`--shape` goes with `verify MODEL.onnx, verify --bench`"),
         (["verify", "--report", "x"], "`--report` goes with `verify MODEL.onnx, verify --bench`"),
         (["--ort-index-url", "https://x"], "`--ort-index-url` goes with `matrix --update`"),
@@ -448,26 +447,43 @@ def test_a_line_that_holds_releases_back_is_named_with_its_file(
 
 
 def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "r.txt").write_text("numpy\nonnxruntime==1.20.0  # fast\n")
-    (tmp_path / "pyproject.toml").write_text(
-        '[project]\ndependencies = ["onnxruntime>=1.20,<1.24"]\n'
-    )
+    """A line that the plan does not meet is for other machines; the loader brings all the rest."""
+    before = "numpy\nonnxruntime==1.20.0  # fast\n"
+    (tmp_path / "r.txt").write_text(before)
     facts = ("--facts", machine(tmp_path))
 
     told = run(*facts, "-r", "r.txt").stdout
-    assert "r.txt, line 2  onnxruntime==1.20.0 # fast  →  onnxruntime-gpu==1.26.0 # fast" in told
+    linux = "sys_platform == 'linux' and platform_machine == 'x86_64' and python_version >= '3.11'"
+    elsewhere = 'sys_platform != "linux" or platform_machine != "x86_64" or python_version < "3.11"'
+    assert "- onnxruntime==1.20.0  # fast\n" in told
+    assert f"+ onnxruntime==1.20.0 ; {elsewhere}  # fast\n" in told
+    assert "+ --find-links gpu-wheels\n" in told
+    assert f"+ onnxruntime==1.26.0+ortgpu ; {linux}\n" in told
+    assert told.splitlines()[-1].endswith("--apply --write")
+    assert (tmp_path / "r.txt").read_text() == before
+    assert "project" not in json.loads(run(*facts, "--json").stdout)
+
+
+def test_a_file_that_cannot_be_changed_hinders_no_plan(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text(f"numpy==2.2.6 --hash=sha256:{'0' * 64}\n")
+
+    told = run("--facts", machine(tmp_path), "-r", "r.txt")
+    assert told.returncode == 1, told
+    assert "Project (requirements): `--apply --write` cannot change it" in told.stdout
+    assert "The requirements file has hashes" in told.stdout
+    assert told.stdout.splitlines()[-1].endswith("--apply")
+
+
+def test_an_upper_bound_of_the_project_is_a_wish(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "a"\ndependencies = ["onnxruntime>=1.20,<1.24"]\n'
+    )
+    facts = ("--facts", machine(tmp_path))
     document = json.loads(run(*facts, "-r", "pyproject.toml", "--json").stdout)
-    assert document["requirements"] == [
-        {
-            "file": "pyproject.toml",
-            "line": 2,
-            "before": "onnxruntime>=1.20,<1.24",
-            "after": "onnxruntime-gpu==1.23.2; python_version >= '3.10'",
-            "done": "replaced",
-        }
-    ]
-    assert "requirements" not in json.loads(run(*facts, "--json").stdout)
-    assert (tmp_path / "r.txt").read_text() == "numpy\nonnxruntime==1.20.0  # fast\n"
+    assert "1.23.2" in {row["version"] for row in document["install"]}
+    [lines, *wheels] = document["project"]["files"]
+    assert lines["diff"][0] == '- dependencies = ["onnxruntime>=1.20,<1.24"]'
+    assert [row["diff"] for row in wheels] == [[], []]
 
 
 @pytest.mark.parametrize(

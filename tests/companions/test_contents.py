@@ -26,6 +26,7 @@ from ortgpu_fix.companions.build import (
     LocalWheel,
     build_companions,
     library_wheel,
+    project_companions,
     stand_in_wheel,
 )
 from ortgpu_fix.companions.library_list import Entry, libraries, load_order
@@ -434,6 +435,38 @@ def test_the_lines_that_python_reads_at_its_start() -> None:
 def test_the_modules_that_travel_are_read() -> None:
     modules = data_files.companion_modules()
 
-    assert set(modules) == {"__init__.py", "demand.py", "load.py", "lost.py", "service.py"}
+    assert set(modules) == {
+        *("__init__.py", "__main__.py", "demand.py", "load.py", "lost.py", "service.py")
+    }
     assert "def start(" in modules["__init__.py"]
     assert "def find_spec(" in modules["demand.py"]
+
+
+def test_in_a_project_the_loader_requires_the_versions_of_the_plan() -> None:
+    rows = selection("1.26.0", CUDA_12)
+    loader, placeholder = project_companions(rows, MATRIX, LINUX, MODULES, "1.26.0")
+    text = unzip(loader)[f"ortgpu_fix_libraries-{loader.version}.dist-info/METADATA"].decode()
+    assert [line for line in text.splitlines() if line.startswith("Requires-Dist")] == [
+        "Requires-Dist: onnxruntime-gpu==1.26.0",
+        "Requires-Dist: nvidia-cublas-cu12==1.0",
+        "Requires-Dist: nvidia-cuda-nvrtc-cu12==1.0",
+        "Requires-Dist: nvidia-cuda-runtime-cu12==1.0",
+        "Requires-Dist: nvidia-cudnn-cu12==1.0",
+        "Requires-Dist: nvidia-cufft-cu12==1.0",
+        "Requires-Dist: nvidia-nvjitlink-cu12==1.0",
+    ]
+    assert placeholder.file == "onnxruntime-1.26.0+ortgpu-py3-none-any.whl"
+
+    plain, _ = build_companions(rows, MATRIX, LINUX, MODULES)
+    assert companions.is_version_of(loader.version, plain.version)
+    assert companions.is_version_of("1.26.0+ortgpu", "1.26.0")
+    assert not companions.is_version_of("1.26.1+ortgpu", "1.26.0")
+    versions = {
+        library_wheel("1.26.0", ENTRIES, MODULES, requires=[line]).version
+        for line in ("nvidia-a==1", "nvidia-a==2")
+    }
+    assert len(versions) == 2
+
+
+def test_a_project_gets_no_companions_where_nothing_is_to_be_loaded() -> None:
+    assert project_companions((), MATRIX, LINUX, MODULES, "") == ()

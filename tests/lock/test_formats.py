@@ -479,16 +479,16 @@ RUN printf '%s\\n' \\
 COPY ./wheels/onnxruntime-1.26.0-py3-none-any.whl wheels/
 RUN python -m venv --without-pip /opt/venv \\
  && python -m pip --python /opt/venv install --no-cache-dir --no-compile --require-hashes \
--r requirements.txt
-# The application's own requirements, before the next stage:
-# COPY requirements-app.txt .
-# RUN python -m pip --python /opt/venv install --no-cache-dir --no-compile -r requirements-app.txt\
-"""
+-r requirements.txt"""
     )
     assert final.startswith(
         f"""\
 FROM python:3.11-slim-bookworm
 COPY --from=build /opt/venv /opt/venv
+# The application's own requirements (`-r FILE` writes these lines):
+# COPY requirements.txt /app/
+# RUN /usr/local/bin/python -m pip --python /opt/venv install --no-cache-dir -r \
+/app/requirements.txt
 ENV PATH=/opt/venv/bin:$PATH \\
     NVIDIA_VISIBLE_DEVICES=all \\
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \\
@@ -502,13 +502,39 @@ RUN printf '%s\\n' \\
     assert final.endswith(
         """\
  > /opt/gpu-check.py
-RUN useradd --create-home app
-USER app
+RUN useradd --create-home --uid 10001 app
+USER 10001
 WORKDIR /home/app
 ENTRYPOINT ["python", "/opt/gpu-check.py"]
 CMD ["python"]
 """
     )
+
+
+def test_the_applications_requirements_are_a_layer_above_the_set() -> None:
+    made = lock(target(LINUX, ORT, LIBRARIES))
+    text = dockerfile(made, b"", ["./requirements.txt", "./more/dev.txt"])
+    final = text.partition("COPY --from=build")[2]
+    lines = [line for line in final.splitlines() if line.startswith(("WORKDIR", "COPY", "RUN /"))]
+    assert lines[:4] == [
+        "WORKDIR /app",
+        "COPY ./requirements.txt ./",
+        "COPY ./more/dev.txt more/",
+        (
+            "RUN /usr/local/bin/python -m pip --python /opt/venv install --no-cache-dir "
+            "-r requirements.txt"
+        ),
+    ]
+    with pytest.raises(Error, match="lock-docker-context"):
+        dockerfile(made, b"", ["../requirements.txt"])
+
+
+def test_an_image_with_the_loader_is_checked_by_a_module_of_it() -> None:
+    text = dockerfile(lock(target(LINUX, ORT, LIBRARIES)), b"")
+    check = '["python", "-m", "_ortgpu_fix_libraries"]'
+    assert "\nRUN python -m _ortgpu_fix_libraries --load\nHEALTHCHECK" in text
+    assert f"\nHEALTHCHECK --interval=1m CMD {check}\n" in text
+    assert "HEALTHCHECK" not in dockerfile(lock(target(LINUX, ORT)), b"")
 
 
 def test_the_companion_that_loads_them_makes_a_search_path_needless() -> None:
@@ -633,7 +659,7 @@ def test_a_dockerfile_says_how_it_is_built_and_run() -> None:
     without = dockerfile(cpu(), b"")
     assert "# build with: docker build " in without
     assert "LD_LIBRARY_PATH" not in without
-    user = "RUN useradd --create-home app\nUSER app\nWORKDIR /home/app\n"
+    user = "RUN useradd --create-home --uid 10001 app\nUSER 10001\nWORKDIR /home/app\n"
     assert without.endswith(f'\nENV PATH=/opt/venv/bin:$PATH\n{user}CMD ["python"]\n')
 
 

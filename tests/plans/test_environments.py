@@ -159,6 +159,7 @@ def test_once_it_is_installed_the_environment_is_healthy() -> None:
     after = before._replace(packages=(*old, *new), onnxruntime=build)
 
     assert plan_for(after, PlanOptions(), MATRIX).verdict == "healthy"
+    assert plan_for(after, PlanOptions(), MATRIX).placeholder == "1.22.1+ortgpu"
     assert plan_for_check(after, PlanOptions(), MATRIX).verdict == "healthy"
 
 
@@ -238,15 +239,15 @@ def test_what_excludes_is_named_where_no_flag_opens_the_way() -> None:
     )
 
 
-# Sources of the user's own: no index has another version of them.
+# Sources of the user's own: their lower bound is what a tool wrote, and no wish.
 
 
-def test_of_the_users_own_sources_no_other_version_is_asked_for() -> None:
+def test_a_lower_bound_in_the_users_own_sources_blocks_nothing() -> None:
     made, lines = planned("editable-local"), said("editable-local")
 
     assert made.unlock == ()
-    assert values(made, "would-conflict") == {"by": "myapp 0.1 (onnxruntime>=1.32)"}
-    assert lines[-1] == "ortgpu-fix --python /path/to/python --allow conflicts --apply"
+    assert "would-conflict" not in {row.code for row in made.findings}
+    assert lines[-1] == "ortgpu-fix --python /path/to/python --apply"
 
 
 # Applications that will not use it.

@@ -233,6 +233,7 @@ def test_every_table_is_told() -> None:
 
 
 FOREIGN = {
+    "companions.loader.__main__": "the list that travels in the wheel",
     "companions.loader.demand": "torch's own words",
     "companions.loader.load": "the list that travels in the wheel",
     "facts.document": "a facts file: `written_by`",
@@ -320,8 +321,9 @@ def inherited_environments(tree: ast.AST) -> list[int]:
     ]
 
 
-USERS_PROGRAM = {"guests.run.runner", "utils.process"}
-"""The program that `run` starts is not ours: it gets the user's environment as it is."""
+USERS_PROGRAM = {"guests.run.runner", "project.tools", "utils.process"}
+"""The program that `run` starts and the tool of a project are not ours: their environment is the
+user's."""
 
 
 def test_the_environment_of_a_child_is_made_in_one_place() -> None:

@@ -90,11 +90,14 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_the_lines_of_the_plan_keep_the_cpu_build_away(tmp_path: Path, tool: str) -> None:
-    """PDM and Poetry too, in `scripts/prove/results/`: that takes as long as all the rest."""
+@pytest.mark.online
+@pytest.mark.decisive
+@pytest.mark.parametrize("kind", ["uv", "requirements"])
+def test_a_project_that_was_changed_makes_the_same_environment_again(
+    tmp_path: Path, kind: str
+) -> None:
     require_ensurepip()
-    command = [sys.executable, str(SCRIPT), "--only", tool, "--results", str(tmp_path)]
+    command = [sys.executable, str(SCRIPT), "--only", kind, "--results", str(tmp_path)]
     finished = subprocess.run(
         command, env=standin_wheels.clean_environment(), capture_output=True, text=True, check=False
     )

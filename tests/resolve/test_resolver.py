@@ -650,9 +650,9 @@ def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("tool", "line"),
     [
-        ("uv", "`ortgpu-fix lock --format uv -d gpu-wheels -o gpu.toml`"),
-        ("pdm", 'excludes = ["onnxruntime"]'),
-        ("poetry", '"gpu-wheels/onnxruntime-1.26.0-py3-none-any.whl", python = ">=3.10" }'),
+        ("uv", "`ortgpu-fix --apply --write`"),
+        ("pdm", "`ortgpu-fix --apply --write`"),
+        ("poetry", "`ortgpu-fix --apply --write`"),
         ("hatch", "nothing there brings onnxruntime itself"),
     ],
 )
@@ -666,9 +666,7 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
     assert line in remedy
     pins = "\"onnxruntime-gpu==1.26.0; python_version >= '3.10'\", "
     pins += '"nvidia-cublas-cu12==12.8.4"'
-    assert (pins in remedy) is (tool not in {"uv", "poetry"})  # a lock has them, a command writes
-    added = '`poetry add --lock --python ">=3.10" onnxruntime-gpu==1.26.0 nvidia-cublas-cu12=='
-    assert (added in remedy) is (tool == "poetry")
+    assert (pins in remedy) is (tool == "hatch")  # a command writes
     assert load_texts("zh").remedy(finding)
 
 

@@ -23,12 +23,13 @@ from ...messages.catalog import Language, Texts
 from ...plan.model import Plan
 from ...probe.interpreter import require_environment
 from ...probe.machine import described_target, target_of
+from ...project.model import FOLDER
+from ...project.tools import Locked
 from ...report.plan import plan_sections
 from ...report.plan_document import plan_json
-from ...report.requirements import requirements_json, requirements_section, unwritten_json
+from ...report.project import project_json, project_section
 from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
-from ...requirements.files import RewrittenFile, check_writable, write_rewritten
 from ...resolve.opened import plan_for
 from ...resolve.plugins import with_plugins
 from ...resolve.unknown_releases import with_installed_releases
@@ -41,7 +42,8 @@ from ..command_line import texts_for, typed_command
 from ..confirmation import check_answerable, confirm, warn_of_leftovers
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, index_config_of, require_known
-from .plan import plan_exit_code, rewritten_for_plan, wheels_at_hand, with_runs_on
+from ..project import ProjectPlan, locked, require_project, tool_of
+from .plan import plan_exit_code, project_of, wheels_at_hand, with_runs_on
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -65,28 +67,35 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         command="",
         at_hand=wheels_at_hand(plan, arguments),
     )
-    files = rewritten_for_plan(plan, inputs, arguments)
-    if arguments.write:
-        check_writable(files)
-    if plan.verdict != "fixable":
+    found = project_of(plan, inputs, arguments)
+    require_project(arguments, found)
+    writes = found if arguments.write and found and found.changes else None
+    if plan.verdict != "fixable" and not (plan.verdict == "healthy" and writes):
         document = plan_json(plan, texts)
-        if not arguments.json:
+        if arguments.json:
+            console.print_json(document | _project_document(found, written=False))
+        else:
             console.print_sections(sections)
-        return _print_document(files, document, arguments, texts) or plan_exit_code(plan)
+        return plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     with _told():
         if not arguments.json:
-            console.print_sections(sections[:-1])  # the last names the command that does it: this
+            shown = sections[:-1]  # the last names the command that does it: this
+            if found and found.changes:
+                shown = (*shown, project_section(found.project, found.changes, texts))
+            console.print_sections(shown)
             console.print_result("")
         check_environment_owner(inputs.target, allowed_by(arguments))
         check_plan_allowed(plan, allowed_by(arguments))
         check_answerable(arguments)  # before anything is asked of an index
-        verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts)
+        verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts, writes)
     document = plan_json(plan, texts) | {
         "resolved": resolved_json(chosen),
         "verification": verification.to_json(),
     }
-    if not arguments.json:
+    if arguments.json:
+        console.print_json(document | _project_document(found, written=writes is not None))
+    else:
         console.print_result("")
         console.print_sections(
             verification_sections(
@@ -99,9 +108,11 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         )
         console.print_result("\n" + texts.label("applied", build=plan.build))
         for row in plan.findings:
-            if row.code.startswith("managed-by-"):
+            if row.code.startswith("managed-by-") and not writes:
                 console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
-    return _print_document(files, document, arguments, texts)
+        if writes:
+            console.print_result(texts.label("project-written", folder=FOLDER))
+    return 0
 
 
 @contextlib.contextmanager
@@ -113,27 +124,11 @@ def _told() -> Iterator[None]:
         raise Error("apply-interrupted") from error
 
 
-def _print_document(
-    files: Sequence[RewrittenFile],
-    document: dict[str, object],
-    arguments: CommandLine,
-    texts: Texts,
-) -> int:
-    """Write the requirements files where `--write` says so, and print what became of them.
-
-    Return 1 where one could not be written: the environment is right, and the file is not.
-    """
-    unwritten = write_rewritten(files) if arguments.write else {}
-    if arguments.json:
-        document |= {"requirements": requirements_json(files)} if files else {}
-        console.print_json(document | unwritten_json(unwritten, texts))
-    elif files:
-        console.print_result("")
-        written = [file for file in files if file.path not in unwritten]
-        console.print_sections([requirements_section(written, texts, written=arguments.write)])
-        for error in unwritten.values():
-            console.print_notice(texts.label("mend-failed", why=texts.error(error).text))
-    return int(bool(unwritten))
+def _project_document(found: ProjectPlan | None, *, written: bool) -> dict[str, object]:
+    """Return the field `project` of the document, where there is a project."""
+    if found is None:
+        return {}
+    return {"project": project_json(found.project, found.changes, written=written)}
 
 
 def _do(  # noqa: PLR0917
@@ -143,6 +138,7 @@ def _do(  # noqa: PLR0917
     arguments: CommandLine,
     environ: Mapping[str, str],
     texts: Texts,
+    writes: ProjectPlan | None,
 ) -> tuple[Verification, Sequence[ChosenWheel]]:
     # Of this machine nothing is known where the facts are another's; the child finds what is here.
     driver = None if inputs.elsewhere else inputs.facts.driver
@@ -150,11 +146,19 @@ def _do(  # noqa: PLR0917
     plain = inputs.options.autoload and target.pth and _loads_itself(plan, inputs)
     seen: list[Verification] = []
     chosen: list[ChosenWheel] = []
+    uv = find_uv(environ, run_process)
+    tool, made = None, Locked((), ())
+    if writes:
+        tool = tool_of(writes, Path(target.prefix), environ, uv, offline=arguments.offline)
+        made = locked(writes, tool, plan)
 
     def agreed(wheels: Sequence[ChosenWheel]) -> None:
         chosen.extend(wheels)
         if not arguments.json:
             console.print_sections(resolved_sections(wheels, texts, verbose=arguments.verbose))
+            if made.more and tool:
+                more = ", ".join(made.more)
+                console.print_result(texts.label("project-more", tool=tool.name, more=more))
         confirm(arguments, texts)
 
     def verified() -> tuple[bool, str]:
@@ -181,12 +185,14 @@ def _do(  # noqa: PLR0917
             plan,
             target,
             index=Index(sources),
-            uv=find_uv(environ, run_process),
+            uv=uv,
             verify=verified,
             progress=progress,
             allowed=allowed,
             confirm=agreed,
-            companions=companions_of(plan, inputs),
+            companions=writes.wanted.wheels if writes else companions_of(plan, inputs),
+            files=made.changes,
+            homes=writes.homes if writes else {},
         )
     if done.conflicts:
         said = "; ".join(str(one) for one in done.conflicts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,18 +15,20 @@ from ...lock.formats.uv import uv_lines
 from ...lock.groups import Group, group_names
 from ...lock.model import Lock
 from ...messages.catalog import Language, load_texts
+from ...project.model import FOLDER
 from ...utils.files import check_place, write
 from ...utils.foreign_text import clean_text
 from .. import console
 from ..flags import CommandLine
 from ..lock_inputs import PlannedGroups, lock_builder, plan_group, write_companions
 
-FORMATS: Mapping[str, Callable[[Lock], str]] = {
-    "requirements": requirements,
-    "pylock": pylock,
-    "uv": uv_lines,
-    "dockerfile": lambda lock: dockerfile(lock, read_data_file("start.onnx")),
+FORMATS: Mapping[str, Callable[[Lock, Sequence[str]], str]] = {
+    "requirements": lambda lock, _: requirements(lock),
+    "pylock": lambda lock, _: pylock(lock),
+    "uv": lambda lock, _: uv_lines(lock),
+    "dockerfile": lambda lock, files: dockerfile(lock, read_data_file("start.onnx"), files),
 }
+"""The files are those of `-r`, from the directory of the lock."""
 
 
 def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -47,14 +50,17 @@ def lock_groups(
     Raises Error `lock-needs-output` where several groups have no `-o`, `file-unwritable`, and
     those of `LockBuilder.lock` and of the format.
     """
+    if arguments.format == "dockerfile" and arguments.directory is None:
+        folder = Path(arguments.output or FOLDER).parent / FOLDER
+        arguments = arguments._replace(directory=folder.as_posix())
     groups, options, matrix = planned
     if len(groups) > 1 and arguments.output is None:
         raise Error("lock-needs-output", count=len(groups))
     output = None if arguments.output is None else Path(arguments.output)
     paths = _paths(output, groups)
     maker = lock_builder(arguments, environ, options, matrix, output)
-    write_format = FORMATS[arguments.format]
-    texts = [clean_text(write_format(maker.lock(group))) for group in groups]
+    write_format, files = FORMATS[arguments.format], _required_files(arguments, maker.folder)
+    texts = [clean_text(write_format(maker.lock(group), files)) for group in groups]
     if arguments.directory is not None and "://" not in arguments.directory:
         write_companions(maker, groups, Path(arguments.directory))
     for path, text in zip(paths, texts, strict=True):
@@ -77,6 +83,18 @@ def lock_groups(
         for path in paths:
             console.print_notice(load_texts(language).label("written", file=path))
     return 0
+
+
+def _required_files(arguments: CommandLine, folder: Path) -> tuple[str, ...]:
+    """Return the requirements files of `-r`, and those that they include, from `folder`.
+
+    Raises Error `requirements-unreadable`.
+    """
+    from ...requirements.files import collect_files
+
+    named = [Path(file) for file in arguments.requirement if not file.endswith(".toml")]
+    paths = (Path(os.path.relpath(path, folder)).as_posix() for path in collect_files(named))
+    return tuple(path if path.startswith("..") else f"./{path}" for path in paths)
 
 
 def _paths(output: Path | None, groups: Sequence[Group]) -> list[Path | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +10,9 @@ from packaging.requirements import Requirement
 
 from ...data_files import load_table
 from ...facts.gpu_names import known_capabilities
-from ...facts.markers import marker_environment
 from ...facts.target import Target
 from ...messages.catalog import Language
 from ...plan.model import Plan
-from ...plan.wheels import oldest_python
 from ...resolve.cases import plan_by_cases
 from ...resolve.opened import plan_for
 from ...resolve.resolver import other_ways
@@ -26,7 +23,7 @@ from ..inputs import PlanInputs, gather_inputs, wheels_given
 from ..matrix_files import show_age
 
 if TYPE_CHECKING:
-    from ...requirements.files import RewrittenFile
+    from ..project import ProjectPlan
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3, "unknown": 1}
 
@@ -75,13 +72,13 @@ def print_plan(
     from ...report.plan import plan_sections
     from ...report.plan_document import plan_json
 
-    files = rewritten_for_plan(plan, inputs, arguments)
+    found = project_of(plan, inputs, arguments)
     if arguments.json:
         document = plan_json(plan, texts_for(arguments, "en"))
-        if files:
-            from ...report.requirements import requirements_json
+        if found:
+            from ...report.project import project_json
 
-            document["requirements"] = requirements_json(files)
+            document["project"] = project_json(found.project, found.changes, written=False)
         console.print_json(document)
         return
     texts, asked = texts_for(arguments, language), inputs.options.chooses
@@ -96,15 +93,30 @@ def print_plan(
         texts,
         verbose=arguments.verbose,
         asked=asked,
-        command=applying(line, plan, inputs.facts, inputs.where),
+        command=applying(
+            line, plan, inputs.facts, inputs.where, write=bool(found and found.changes)
+        ),
         where=inputs.where,
         at_hand=here,
     )
-    if files:
-        from ...report.requirements import requirements_section
+    if found and (found.changes or found.problem):
+        from ...report.project import project_section
 
-        sections = (*sections[:-1], requirements_section(files, texts, written=False), sections[-1])
+        changed = project_section(found.project, found.changes, texts, found.problem)
+        sections = (*sections[:-1], changed, sections[-1])
     console.print_sections(sections)
+
+
+def project_of(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> ProjectPlan | None:
+    """Return what `plan` changes in the project of the environment, where it is one of a project.
+
+    Raises as `plan_project`.
+    """
+    if inputs.facts.python.project is None and not arguments.requirement:
+        return None
+    from ..project import plan_project
+
+    return plan_project(plan, inputs, arguments)
 
 
 def wheels_at_hand(plan: Plan, arguments: CommandLine) -> frozenset[str]:
@@ -129,34 +141,3 @@ def _has_required(plan: Plan, target: Target, arguments: CommandLine) -> bool:
     offers = [] if folder is None else files_in_folder(folder)
     wanted = map(Requirement, plan.requires)
     return all(find_newest(offers, one.name, one.specifier, fits) for one in wanted)
-
-
-def rewritten_for_plan(
-    plan: Plan, inputs: PlanInputs, arguments: CommandLine
-) -> tuple[RewrittenFile, ...]:
-    """Return the files that `-r` names with the pin of `plan` in them; none where nothing works.
-
-    Raises Error `requirements-unreadable`.
-    """
-    if plan.release is None or not arguments.requirement:
-        return ()
-    from ...requirements.files import rewrite_files
-
-    transitive = any(
-        re.match(r"onnxruntime\b(?![-_.])", line)
-        for package in inputs.facts.packages
-        for line in package.requires
-    )
-    markers, platform = marker_environment(inputs.facts), inputs.facts.platform.key
-    builds = [
-        build
-        for build in inputs.matrix.builds
-        if (build.version, build.platform) == (plan.release, platform)
-    ]
-    return rewrite_files(
-        arguments.requirement,
-        plan.release,
-        markers,
-        transitive=transitive,
-        python=oldest_python(builds, (), markers["python_version"]),
-    )

@@ -2,8 +2,10 @@
 
 One file is enough: `printf` writes the requirements and the check line by line. A here-document
 would need BuildKit or Buildah 1.33, and Debian 12 has Buildah 1.28. The wheels contain CUDA and
-cuDNN, so the base is Python's own slim image; the driver is the host's. The application runs as a
-user of its own, and where the loader is in the image, a silent fallback to the CPU is an error.
+cuDNN, so the base is Python's own slim image; the driver is the host's. The application's own
+requirements are a layer above those gigabytes, which it does not change, and it runs as a user of
+its own. Where the loader is in the image, it says while that is built and later whether the set is
+whole, and a silent fallback to the CPU is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import base64
 import shlex
 from collections.abc import Sequence
 
-from ...companions.contents import LIBRARIES
+from ...companions.contents import LIBRARIES, PACKAGE
 from ...errors import Error
 from ...plan.wheels import HERE
 from ..model import Lock, header, place_text
@@ -21,6 +23,8 @@ from .words import copy_line, docker_word
 
 BASE = "python:{python}-slim-bookworm"
 VENV = "/opt/venv"
+USER = "10001"
+"""By number: Kubernetes does not start a name where it is to be nobody's root."""
 INSTALL = (
     "build with: docker build -t gpu-base -f FILE FOLDER; then FROM gpu-base, or add to it here",
     "run with: docker run --gpus all …; unchecked: -e GPU_CHECK=off -e ORTGPU_FIX_REQUIRE=",
@@ -56,8 +60,11 @@ else:  # in a child: some releases crash where the driver is too old
 '''
 
 
-def dockerfile(lock: Lock, model: bytes) -> str:
+def dockerfile(lock: Lock, model: bytes, requirements: Sequence[str] = ()) -> str:
     """Return the text of the Dockerfile; `model` is the ONNX model of the check at the start.
+
+    `requirements` are the application's own requirements files, from the directory of the
+    Dockerfile; what they include stands behind them.
 
     Raises Error `lock-docker-places` where the lock is not for one Python on Linux,
     `lock-docker-context` where the companions are outside the folder that Docker can read,
@@ -75,12 +82,16 @@ def dockerfile(lock: Lock, model: bytes) -> str:
         header(lock, INSTALL if lock.cuda else INSTALL[:1], loaded=True),
         _build(lock, base),
         f"FROM {base}\nCOPY --from=build {VENV} {VENV}",
+        *_application(requirements),
         _environment(lock, python),
     ]
     if lock.cuda:
         check = _CHECK.format(model=base64.b64encode(model).decode())
         parts += [_written(check.splitlines(), "/opt/gpu-check.py")]
-    parts += ["RUN useradd --create-home app", "USER app", "WORKDIR /home/app"]
+    if LIBRARIES in lock.companions:
+        parts += [f"RUN python -m {PACKAGE} --load"]
+        parts += [f'HEALTHCHECK --interval=1m CMD ["python", "-m", "{PACKAGE}"]']
+    parts += [f"RUN useradd --create-home --uid {USER} app", f"USER {USER}", "WORKDIR /home/app"]
     if lock.cuda:
         parts += ['ENTRYPOINT ["python", "/opt/gpu-check.py"]']
     return "\n".join([*parts, 'CMD ["python"]\n'])
@@ -98,12 +109,26 @@ def _build(lock: Lock, base: str) -> str:
     lines += [
         f"RUN python -m venv --without-pip {VENV} \\",
         f" && {pip} --require-hashes -r requirements.txt",
-        "# The application's own requirements, before the next stage:",
-        "# COPY requirements-app.txt .",
-        f"# RUN {pip} -r requirements-app.txt",
         "",
     ]
     return "\n".join(lines)
+
+
+def _application(files: Sequence[str]) -> list[str]:
+    """Return the instructions that install the application's own requirements into the image."""
+    pip = f"/usr/local/bin/python -m pip --python {VENV} install --no-cache-dir"
+    for path in files:
+        if not path.startswith("./"):
+            raise Error("lock-docker-context", path=path)
+    if not files:
+        return [
+            "# The application's own requirements (`-r FILE` writes these lines):",
+            "# COPY requirements.txt /app/",
+            f"# RUN {pip} -r /app/requirements.txt",
+        ]
+    copies = [copy_line(path) for path in files]
+    first = shlex.quote(files[0].removeprefix("./"))
+    return ["WORKDIR /app", *copies, f"RUN {pip} -r {first}"]
 
 
 def _written(lines: Sequence[str], file: str) -> str:

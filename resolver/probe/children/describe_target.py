@@ -118,6 +118,7 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
     if "direct_url.json" in files:
         source = read(os.path.join(path, "direct_url.json")) or ""
         row["editable"] = re.search('"editable": ?true', source) is not None
+        row["local"] = '"dir_info"' in source
     if "ORTGPU_FIX_PROVIDED" in files:
         row["provided"] = True
     if canonical(name).startswith(("nvidia-", "cuda-", "onnxruntime-ep-")):

@@ -1,0 +1,188 @@
+"""Have the tool of a project lock it, and ask what its sync would do; nothing of it changes.
+
+Sources: https://docs.astral.sh/uv/reference/cli/#uv-lock, https://python-poetry.org/docs/cli/,
+https://pdm-project.org/latest/reference/cli/.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from ..companions.contents import LIBRARIES, STAND_IN
+from ..errors import Error
+from ..utils.process import Finished, Runner
+from .mirror import mirror
+from .model import FileChange, Project
+
+SECONDS = 1800.0
+"""A lock may take so long: PDM and Poetry read the metadata of everything."""
+_STEP = re.compile(
+    r"^ *(?:(?P<sign>[+-]) (?P<name>[\w.-]+)(?:==| @ )|- (?P<act>Installing|Updating|Downgrading"
+    r"|Removing|Reinstalling) (?P<other>[\w.-]+) (?!.*(?:Skipped|Already))"
+    r"|- (?P<listed>[\w.-]+) \d)"
+)
+"""A line of `uv sync --dry-run`, of Poetry's, or of PDM's."""
+_OWN_SOURCES = re.compile(r"file://(?!\S*\.whl)")
+"""In a line about a project that lies in a directory."""
+_LAST_LINES = 12
+_COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}
+"""CI systems set them, and what a tool writes and prints is read here."""
+_COMMAND = re.compile(r"^# +((?:pip-compile|uv pip compile)\b.*)$", re.MULTILINE)
+
+
+class Locked(NamedTuple):
+    """A project with its lock, before any file of it is changed."""
+
+    changes: tuple[FileChange, ...]
+    """All files that change."""
+    more: tuple[str, ...]
+    """What the tool's own sync would do besides: `+ numpy 2.4.6`, `- ruff`."""
+
+
+class Tool(NamedTuple):
+    """The tool of a project, and the environment that it is for."""
+
+    name: str
+    program: str
+    version: str
+    prefix: Path
+    environ: Mapping[str, str]
+    runner: Runner
+    offline: bool = False
+
+    def run(self, argv: Sequence[str], folder: Path) -> Finished:
+        """Run a command of the tool in `folder`. Raises Error `project-tool-missing`."""
+        kept = {
+            name: value
+            for name, value in self.environ.items()
+            if not name.startswith("PYTHON") and name not in _COLOURS
+        }
+        own = {"VIRTUAL_ENV": str(self.prefix), "UV_PROJECT_ENVIRONMENT": str(self.prefix)}
+        env = kept | own | {"NO_COLOR": "1"}
+        try:
+            return self.runner([self.program, *argv], timeout=SECONDS, env=env, folder=str(folder))
+        except OSError as error:
+            raise Error("project-tool-missing", tool=self.name) from error
+
+    @property
+    def _classic(self) -> bool:
+        """Tell whether it is Poetry 1."""
+        return self.name == "poetry" and self.version.startswith("1.")
+
+    def lock(self, *, again: bool) -> list[str]:
+        """Return the command that locks what has to be; `again`: all other versions stay."""
+        if self.name == "pdm":
+            return ["update", "--no-sync", STAND_IN, LIBRARIES] if again else ["lock"]
+        more = ["--no-update"] if self._classic else ["--offline"] if self._alone else []
+        return ["lock", *more]
+
+    @property
+    def sync(self) -> list[str]:
+        """Return the command that makes the environment as the lock is."""
+        more = ["--offline"] if self._alone else []
+        return ["install", "--sync"] if self._classic else ["sync", *more]
+
+    @property
+    def _alone(self) -> bool:
+        return self.offline and self.name == "uv"
+
+
+def find_tool(
+    project: Project,
+    prefix: Path,
+    environ: Mapping[str, str],
+    runner: Runner,
+    uv: str,
+    *,
+    offline: bool,
+) -> Tool:
+    """Return the tool of `project` from PATH; `uv` is our own, where there is no other.
+
+    Raises Error `project-tool-missing`.
+    """
+    name = "uv" if project.tool == "pip-tools" else project.tool
+    program = shutil.which(name, path=environ.get("PATH")) or (uv if name == "uv" else "")
+    if not program:
+        raise Error("project-tool-missing", tool=name)
+    tool = Tool(name, program, "", prefix, environ, runner, offline)
+    words = tool.run(["--version"], project.root).stdout.replace(")", "").split()
+    return tool._replace(version=next((word for word in words if word[:1].isdigit()), ""))
+
+
+def lock_project(
+    tool: Tool | None, project: Project, changes: Sequence[FileChange], ours: Collection[str]
+) -> Locked:
+    """Return `changes` with the lock that the tool makes of them; without a tool they are all.
+
+    `ours` are the canonical names of the distributions that the plan itself changes. Raises Error
+    `project-lock-failed` with the words of the tool.
+    """
+    if tool is None or project.lock is None:
+        return Locked(tuple(changes), ())
+    before = project.lock.read_bytes() if project.lock.is_file() else None
+    files = {**project.files, **{row.path: row.after for row in changes}}
+    files |= {project.lock: before} if before is not None else {}
+    with tempfile.TemporaryDirectory() as folder:
+        root = mirror(project.root, files, Path(os.path.realpath(folder), "project"))
+        argv = tool.lock(again=before is not None)
+        if project.tool == "pip-tools":
+            argv = _compile_command(before)
+        done = tool.run(argv, root)
+        lock = root / project.lock.relative_to(project.root)
+        if done.returncode != 0 or not lock.is_file():
+            raise _failed(tool, done)
+        after = lock.read_bytes()
+        more = () if project.tool == "pip-tools" else remaining(tool, root, ours)
+    changed = [] if after == before else [FileChange(project.lock, before, after)]
+    return Locked((*changes, *changed), more)
+
+
+def remaining(tool: Tool, root: Path, ours: Collection[str]) -> tuple[str, ...]:
+    """Return what a sync of the project at `root` would do, but for what `ours` names.
+
+    A project's own sources are made again after each change of pyproject.toml. Raises Error
+    `project-lock-failed` where the tool refuses.
+    """
+    done = tool.run([*tool.sync, "--dry-run"], root)
+    if done.returncode != 0:
+        raise _failed(tool, done)
+    lines = (done.stdout + done.stderr).splitlines()
+    steps = (_STEP.match(line) for line in lines if not _OWN_SOURCES.search(line))
+    found = dict.fromkeys(
+        (
+            canonicalize_name(step["name"] or step["other"] or step["listed"]),
+            step["sign"] or step["act"],
+        )
+        for step in steps
+        if step
+    )
+    return tuple(f"{act or ''} {name}".strip() for name, act in found if name not in ours)
+
+
+def _compile_command(compiled: bytes | None) -> list[str]:
+    """Return the arguments of `uv` that compile again what `compiled` is, by its head.
+
+    uv reads and writes the same files as pip-compile.
+    """
+    found = _COMMAND.search((compiled or b"").decode("utf-8", "replace"))
+    words = found[1].split() if found else []
+    skip = 3 if words[:1] == ["uv"] else 1
+    return ["pip", "compile", "--quiet", *words[skip:]]
+
+
+def _failed(tool: Tool, done: Finished) -> Error:
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return Error("project-lock-failed", tool=tool.name, said="\n".join(said[-_LAST_LINES:]))
+
+
+def names_of(rows: Iterable[str]) -> frozenset[str]:
+    """Return the canonical names at the begin of requirements or of wheels."""
+    return frozenset(canonicalize_name(re.split(r"[^\w.-]", row, maxsplit=1)[0]) for row in rows)
