@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
+from ..messages.shells import pasted_commands
 from ..plan.model import Rejected, Unlock
 from ..plan.reasons import Named, Reason, reason
 from ..versions import major, newest_first, numbers
@@ -180,7 +181,8 @@ def _without_blockers(
                 f"{build}=={gain.build.version}"
                 for build in _builds_to_ask(here, names, gain.build)
             ]
-            command = " ".join(["pip install --dry-run", *names, *wanted])
+            words = ("pip", "install", "--dry-run", *names, *wanted)
+            command = pasted_commands(words, here.facts.platform.system)[0].text
             change = reason("other-version", by=by, command=command)
         yield _unlocked(change, gain)
 
