@@ -17,7 +17,7 @@ _IS_COMMENT = re.compile(r"\s*#")
 _COMMENT = re.compile(r"(?:^|\s)#")
 _OPTIONS = re.compile(r"[ \t]-")
 _CODING = re.compile(r"coding[:=]\s*([-\w.]+)", re.ASCII)
-_ASCII = bytes(range(32, 127)) + rb"\x41\u0041"
+_ASCII = bytes({*range(32, 127)} - {92}) + rb"\x41\u0041"
 """With what another encoding than one that has ASCII in it reads otherwise."""
 _PLACE = re.compile(
     r"[^@]*://|[~./\\]|[A-Za-z]:\\|[^@;]*[/\\]|[^@;]*\.(?:whl|zip|tar\.gz)(?:\s*;|$)"
