@@ -20,7 +20,7 @@ from typing import cast
 
 from packaging.requirements import Requirement
 
-from ..errors import Error
+from ..errors import Error, cause
 from ..facts.model import CPU_BUILD
 from ..facts.project_tool import LOCKS
 from ..utils.files import check_place, read_bounded, write
@@ -29,6 +29,7 @@ from .lines import (
     expand_variables,
     files_named,
     is_place,
+    is_read_otherwise,
     logical_lines,
     wheel_at,
     without_options,
@@ -111,6 +112,9 @@ def collect_files(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
             continue
         content = read_requirements_file(path)
         files[path] = RequirementsFile(path=path, content=content, constraint=constraint)
+        if is_read_otherwise(files[path].text):
+            problem = cause("text-not-utf8")
+            raise Error("requirements-unreadable", file=path, cause=problem)
         waiting[:0] = [
             (path.parent / included, constraint or limits)
             for included, limits in files_named(files[path].text)

@@ -122,9 +122,11 @@ def _build(raw: str, markers: Mapping[str, str]) -> str | None:
     Empty where the line is written in a way that only pip understands.
     """
     match = _REQUIREMENT.match(raw)
-    if match is None or canonicalize_name(match["name"]) not in BOTH:
-        return None
+    written = canonicalize_name(match["name"]) if match else ""
     wanted = requirement(without_options(raw))
     if wanted is None:
-        return ""
-    return canonicalize_name(wanted.name) if is_in_force(wanted, markers, "") else None
+        return "" if written in BOTH else None
+    name = canonicalize_name(wanted.name)
+    if name not in BOTH or not is_in_force(wanted, markers, ""):
+        return None
+    return name if name == written else ""

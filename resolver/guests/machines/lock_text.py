@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ...errors import Error, cause
 from ...messages.sections import size
-from ...requirements.lines import files_named
+from ...requirements.lines import files_named, is_read_otherwise
 from ...utils.child_environment import child_environment
 from ...utils.foreign_text import without_controls
 from ...utils.process import run
@@ -35,8 +36,13 @@ def read_lock_text(file: str) -> str:
 
     Raises Error `lock-unreadable`. Source of that form: gitrevisions(7), `<rev>:<path>`.
     """
-    if _is_of_git(file):
-        return _of_commit(file)
+    text = _of_commit(file) if _is_of_git(file) else _of_file(file)
+    if is_read_otherwise(text):
+        raise Error("lock-unreadable", file=file, cause=cause("text-not-utf8"))
+    return text
+
+
+def _of_file(file: str) -> str:
     try:
         with Path(file).open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
@@ -72,7 +78,8 @@ def tells_of(
 ) -> bool:
     """Tell whether one of `names` stands in `text`, or in what it has `included`."""
     texts = [text, *(inside for _, inside in included.values())]
-    return any(name in each for name in names for each in texts)
+    whole = [re.sub(r"\\\s", "", each).lower() for each in texts]  # a word may be continued
+    return any(name in each for name in names for each in whole)
 
 
 def _beside(file: str, name: str) -> str:
