@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterable
 
 from ..facts.model import Facts, System
+from ..facts.target import MACHINES
 from ..messages.catalog import Language, Texts, load_texts
 from ..messages.shells import TypedCommand, pasted_commands
 from ..plan.model import Plan, Where
@@ -60,6 +62,14 @@ def applying(line: CommandLine, plan: Plan, facts: Facts, where: Where) -> str:
     leaving = frozenset({"facts"}) if there else frozenset()
     system = facts.platform.system if there else SYSTEM
     return command_line(line, "--apply", leaving=leaving, system=system)
+
+
+def looking(line: CommandLine, url: str, facts: Facts) -> tuple[str, str]:
+    """Return the command that reads the builds of the index `url`, and the one that plans again."""
+    here = f"{SYSTEM}_{MACHINES.get(platform.machine().lower(), '')}"
+    everywhere = ["--all-platforms"] if facts.platform.key != here else []
+    read = ("ortgpu-fix", "matrix", "--update", "--ort-index-url", url, *everywhere)
+    return in_shells(read), in_shells(("ortgpu-fix", *words_of(line, ["platform", *_kept()])))
 
 
 def allowing(line: CommandLine, plan: Plan) -> CommandLine:

@@ -135,6 +135,13 @@ MIDDLE = ("6.0", "7.0", "7.5", "8.0", "8.6", "9.0")
 NEW = ("7.5", "8.0", "8.6", "8.9", "9.0", "12.0a")
 
 
+def feed(cuda: str, first: str, *platforms: str) -> dict[str, Any]:
+    """Return the row of an index with builds for `cuda`, for x86-64 where no platform is named."""
+    url = f"https://feed.example/cuda-{cuda}/simple/"
+    on = [*platforms] or [LINUX, WINDOWS]
+    return {"cuda": cuda, "url": url, "first": first, "platforms": on}
+
+
 def tables() -> dict[str, dict[str, Any]]:
     """Return the invented tables, shaped as the TOML files are."""
     return {
@@ -260,7 +267,7 @@ def tables() -> dict[str, dict[str, Any]]:
                 }
                 for cuda in ("12", "13")
             ],
-            "feed": [{"cuda": "11", "url": "https://feed.example/cuda-11/simple/"}],
+            "feed": [feed("11", "9.0.0")],
             "owner": [
                 {"name": "onnxruntime", "kind": "cpu"},
                 {"name": "onnxruntime-gpu", "kind": "gpu"},
