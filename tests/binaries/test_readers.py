@@ -236,11 +236,11 @@ def test_dll_imports_delayed_imports_and_exports() -> None:
 
 
 def test_a_dll_for_arm64_is_read_and_one_of_32_bits_is_not() -> None:
-    built = {"name": "a.dll", "exports": ["e"]}
+    arm, old = (samples.dll(name="a.dll", exports=["e"], machine=at) for at in (0xAA64, 0x14C))
 
-    assert pe.read(samples.dll(**built, machine=0xAA64)).exports == {"e"}
+    assert pe.read(arm).exports == {"e"}
     with pytest.raises(BinaryError, match="not a 64-bit DLL"):
-        pe.read(samples.dll(**built, machine=0x14C))
+        pe.read(old)
 
 
 def test_the_sample_dll_reads_as_pefile_reads_it() -> None:
