@@ -78,12 +78,14 @@ class Platform(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The platform as `--platform` names it: `linux-x86_64`, `windows`."""
-        return self.system if self.system == "windows" else f"{self.system}-{self.machine}"
+        """The platform as `--platform` names it: `linux-x86_64`, `windows`, `windows-arm64`."""
+        if self.system == "windows":
+            return "windows" if self.machine == "x86_64" else "windows-arm64"
+        return f"{self.system}-{self.machine}"
 
     def is_of(self, name: str) -> bool:
         """Tell whether this is `name`: `windows`, `linux`, `linux-aarch64`."""
-        return f"{self.system}-{self.machine}".startswith(name)
+        return name in {self.system, self.name}
 
     @property
     def c_library(self) -> tuple[str, tuple[int, ...]] | None:

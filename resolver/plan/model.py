@@ -77,6 +77,8 @@ class Unlock(NamedTuple):
     """`CUDA 12`, `Jetson`: for whom a build is whose version is not known."""
     latest: bool = False
     """Only `--ort latest` takes it: without, another release that works goes before it."""
+    url: str = ""
+    """The index to read first: what it has is not known."""
 
     @property
     def change(self) -> Reason:

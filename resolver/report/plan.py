@@ -6,7 +6,7 @@ Returns sections, prints nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..facts.model import OTHER_PACKAGES, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
@@ -264,6 +264,12 @@ def _unlock(plan: Plan, texts: Texts) -> Section:
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     return Section(heading=heading, rows=tuple(rows))
+
+
+def looking_section(commands: Sequence[str], texts: Texts) -> Section:
+    """Return the commands that look for builds that are not known yet."""
+    rows = (Row(text=command, whole=True) for command in commands)
+    return Section(heading=texts.label("look-elsewhere"), rows=tuple(rows))
 
 
 def _totals(plan: Plan, texts: Texts, at_hand: Collection[str]) -> Iterator[Row]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD
-from ..plan.model import Rejected
 from ..messages.shells import pasted_commands
+from ..plan.model import Rejected
 from ..plan.reasons import Named, Reason, reason
 from .findings_others import release_for_cudnn
 from .situation import OF_TORCH, Situation
