@@ -21,25 +21,11 @@ def incoming_torch(plan: Plan) -> bool:
     return any(wheel.name in TORCH_FAMILY for wheel in plan.install)
 
 
-def distributions_afterwards(
-    plan: Plan, target: Target, coming: Mapping[Wheel, Sequence[str] | None]
-) -> Target:
-    """Return `target` after `plan` is done and the wheels `coming` are installed.
-
-    Each has its `Requires-Dist` lines; where they are None it is taken to require nothing.
-    """
-    gone = {*plan.uninstall, *(wheel.name for wheel in coming)}
-    staying = [installed for installed in target.installed if installed.key not in gone]
-    return target._replace(installed=(*staying, *incoming_distributions(coming)))
-
-
-def incoming_distributions(
-    coming: Mapping[Wheel, Sequence[str] | None],
-) -> tuple[Installed, ...]:
+def incoming_distributions(coming: Mapping[Wheel, Sequence[str]]) -> tuple[Installed, ...]:
     """Return what the wheels `coming` are once they are installed: with their `Requires-Dist`."""
     return tuple(
         Installed(
-            name=wheel.name, version=wheel.version, metadata_path="", requires=tuple(requires or ())
+            name=wheel.name, version=wheel.version, metadata_path="", requires=tuple(requires)
         )
         for wheel, requires in coming.items()
     )
@@ -50,9 +36,6 @@ def movable_distributions(plan: Plan, target: Target) -> frozenset[str]:
 
     Those of NVIDIA and Triton that `plan` does not have: another torch may need other versions.
     """
-    names = {installed.key for installed in target.installed} - set(_planned(plan))
+    planned = {wheel.name for wheel in (*plan.selection, *plan.install)}
+    names = {installed.key for installed in target.installed} - planned
     return frozenset(name for name in names if name.startswith(_LIKE_TORCH))
-
-
-def _planned(plan: Plan) -> dict[str, str]:
-    return {wheel.name: wheel.version for wheel in (*plan.selection, *plan.install)}

@@ -1,6 +1,6 @@
 """The transaction: stages wheels, sets files aside, installs, verifies; or changes nothing.
 
-What comes lies unpacked beside the environment before the first file is touched, and no engine runs
+What comes lies unpacked beside the environment before the first file is touched, and no uv runs
 while that changes. A failure, Ctrl-C and every signal that ends a program lead to a roll back.
 """
 
@@ -55,7 +55,6 @@ class Applied:
     """Canonical names."""
     installed: tuple[tuple[str, str], ...]
     """Canonical names and versions."""
-    engine: str
     conflicts: tuple[UnmetRequirement, ...]
     """New conflicts that were allowed."""
     untidy: int
@@ -117,7 +116,6 @@ def apply(
     return Applied(
         removed=plan.uninstall,
         installed=tuple((wheel.name, wheel.version) for wheel in staged.wheels),
-        engine=uv.name,
         conflicts=conflicts,
         untidy=untidy,
     )

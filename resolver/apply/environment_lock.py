@@ -69,7 +69,7 @@ def hold_environment_lock(site: Site) -> Iterator[None]:
             os.write(descriptor, json.dumps(about).encode())
         yield
     finally:
-        _release(descriptor, path)
+        _release(descriptor, site)
 
 
 def _holder(path: Path) -> dict[str, object]:
@@ -103,19 +103,19 @@ def _same(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _release(descriptor: int, path: Path) -> None:
+def _release(descriptor: int, site: Site) -> None:
     """Let go of the lock, and of the whole state folder where nothing else is in it."""
     with contextlib.suppress(OSError):
-        wait_for_engine(path.parent / "engine.lock")  # of a run that was killed just now
-        remove_tree(path.parent / "stage")
+        wait_for_engine(site.engine_lock)  # of a run that was killed just now
+        remove_tree(site.stage)
     with contextlib.suppress(OSError):
-        if {entry.name for entry in path.parent.iterdir()} <= {"lock", "engine.lock"}:
-            (path.parent / "engine.lock").unlink(missing_ok=True)
+        if {entry.name for entry in site.state.iterdir()} <= {"lock", "engine.lock"}:
+            site.engine_lock.unlink(missing_ok=True)
             if sys.platform == "win32":  # where an open file, as the next holder's, stays
                 os.close(descriptor)
                 descriptor = -1
-            path.unlink()
-            path.parent.rmdir()
+            (site.state / "lock").unlink()
+            site.state.rmdir()
     if descriptor >= 0:
         os.close(descriptor)
 

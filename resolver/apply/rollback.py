@@ -61,11 +61,8 @@ def recover_interrupted(
     restored: Callable[[], None] = lambda: None,
     *,
     allow_changed: bool = False,
-    resumed: bool = True,
 ) -> tuple[RecordedChange, ...]:
     """Roll back every unfinished change, and return them; usually there is none.
-
-    Unless the change is `resumed`, what was downloaded for it is removed.
 
     `restored` is called when everything is as before, where there was one; what had been written is
     removed after that, which takes seconds for gigabytes. Raises Error `environment-locked`, those
@@ -79,8 +76,6 @@ def recover_interrupted(
             roll_back(site, site.state / str(change.number), allow_changed=allow_changed)
         if changes:
             restored()
-        if changes and not resumed:
-            remove_tree(site.stage)
         prune_history(site)
     return changes
 
@@ -110,8 +105,8 @@ def undo_last(
         return prune_history(site) + remove_tree(site.stage)
 
 
-def discard_downloads(site: Site) -> int | None:
-    """Remove what a run downloaded that ended before it changed anything; return the bytes.
+def discard_stage(site: Site) -> int | None:
+    """Remove what a run staged that ended before it changed anything; return the bytes.
 
     None where there is nothing; the locks of such a run go all the same. Raises as
     `hold_environment_lock`.

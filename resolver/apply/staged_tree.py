@@ -1,7 +1,7 @@
-"""What an engine has installed into the staging folder, and where each file of it belongs.
+"""What uv has installed into the staging folder, and where each file of it belongs.
 
-The engine installs into a prefix of its own beside the environment. What is in a RECORD there, and
-the bytecode of it, comes into the environment by renaming; whatever else an engine left stays.
+uv installs into a prefix of its own beside the environment. What is in a RECORD there, and the
+bytecode of it, comes into the environment by renaming; whatever else uv left stays.
 """
 
 # Paths are strings: there are tens of thousands of them.
@@ -61,7 +61,7 @@ class _Row(NamedTuple):
 
 
 def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedTree:
-    """Return what lies in the prefix `tree`, into which an engine has installed `wheels`.
+    """Return what lies in the prefix `tree`, into which uv has installed `wheels`.
 
     A RECORD that would not be right in the environment, which may keep its scripts elsewhere than a
     prefix does, is written anew. Raises Error `install-failed` where a wheel is not there or not

@@ -174,7 +174,7 @@ def _need(folder: Path, size: int) -> None:
 
 @contextlib.contextmanager
 def written_early(folder: Path) -> Iterator[None]:
-    """Have the filesystem of `folder` written once a second, while an engine unpacks more.
+    """Have the filesystem of `folder` written once a second, while uv unpacks more.
 
     By itself Linux begins only when a tenth of the memory is waiting to be written, which on a
     large machine is more than is ever installed: all of that would be waited for before the change.

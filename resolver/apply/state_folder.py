@@ -4,8 +4,8 @@
 environment, and cannot be imported by that name.
 
     lock                 see `environment_lock`
-    engine.lock          held by the running engine; see `uv.guard`
-    stage/               what comes: the engine's prefix, and what it needs meanwhile
+    engine.lock          held by what runs under `uv.guard`
+    stage/               what comes: uv's prefix, and what it needs meanwhile
     <number>/journal     one change; see `journal`
     <number>/aside/      the files and the emptied folders that it set aside
     <number>/trash/      what a roll back took out
@@ -67,7 +67,7 @@ class Site(NamedTuple):
 
     @property
     def engine_lock(self) -> Path:
-        """The file that a running engine holds; need not exist."""
+        """The file that a running uv holds; need not exist."""
         return self.state / "engine.lock"
 
     def inside(self, path: str) -> bool:

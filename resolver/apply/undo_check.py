@@ -182,7 +182,7 @@ def _compare_created(
         if here is None:
             if committed and seen[at] is not None:
                 found.changed.add(path)
-        elif seen and seen[at] is None:  # it came later, as the lock of a uv that pip has not
+        elif seen and seen[at] is None:  # it was not there when the change ended
             found.stays.add(path)
         elif seen and here == seen[at]:
             continue

@@ -55,7 +55,7 @@ class Member:
     mode: int
     """The Unix mode in the zip; without a kind of file where there is none."""
     locked: bool = False
-    """Encrypted, or compressed in a way that not every engine reads."""
+    """Encrypted, or compressed in a way that not every installer reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,9 +104,9 @@ def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:
 
     The credentials of an address stay out.
     """
-    flags = {flag.name: flag for flag in FLAGS}
+    flags = {flag.name: flag for flag in FLAGS}  # without those of a guest that is not there
     words: list[str] = []
-    for name in names:
+    for name in filter(flags.__contains__, names):
         value = given(line, flags[name])
         if value is True:
             words.append(f"--{name}")

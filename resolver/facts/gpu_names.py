@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -55,13 +56,8 @@ def known_capabilities(table: Mapping[str, Any], machine: Architecture) -> tuple
 
 def neighbours(some: Collection[str], known: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return `some` compute capabilities, those that follow one another in `known` together."""
-    found: list[list[str]] = [[]]
-    for gpu in known:
-        if gpu in some:
-            found[-1].append(gpu)
-        elif found[-1]:
-            found.append([])
-    return tuple(tuple(row) for row in found if row)
+    rows = itertools.groupby(known, key=some.__contains__)
+    return tuple(tuple(row) for inside, row in rows if inside)
 
 
 def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:

@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from .document import SCHEMA
 from .gpu_names import gpus_like, product_name
 from .model import OTHER_PACKAGES, PACKAGE_FILES, TEXT
+from .target import MACHINES
 
 LONGEST = 500
 """What is looked at of a line; a document of JSON may be longer."""
@@ -27,7 +28,6 @@ MOST_DOCUMENTS = 8
 """How many lines are tried that may begin a document of JSON: each is read to its end."""
 WHOLE = "pip"
 """The package that shows that a list names all that is installed: nobody picks it out."""
-ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
 NEEDED = {
     "system": ("platform", "system", "--platform NAME"),
@@ -317,7 +317,7 @@ def _markers(environment: object, number: int) -> Iterator[Shown]:
     system = str(environment.get("platform_system", "")).lower()
     if system in {"linux", "windows"}:
         yield Shown("system", system, number)
-    machine = ARCHITECTURES.get(str(environment.get("platform_machine", "")).lower())
+    machine = MACHINES.get(str(environment.get("platform_machine", "")).lower())
     if machine:
         yield Shown("machine", machine, number)
     python = environment.get("python_full_version")

@@ -90,7 +90,6 @@ class Target(NamedTuple):
     kind: Kind
     externally_managed: bool
     """PEP 668, or a Python of Windows that others share; never true of a venv, as in pip."""
-    pip_version: str | None
     pth: bool
     """`.pth` files are read. An embeddable Python whose `._pth` has no `import site` does not."""
     libc: str | None
@@ -235,7 +234,6 @@ _read_target = record_reader(
     "executable",
     "installed",
     kind=lambda reply, _: reply.choice("environment", get_args(Kind)),
-    pip_version=lambda reply, _: reply.text_or_none("pip"),
     libc=matching(LIBC),
     managed_by=choice_or_none(get_args(Owner)),
     build=lambda reply, _: one_or_none(_read_build)(reply, "onnxruntime"),

@@ -1,4 +1,4 @@
-"""Package indexes: find, choose, download. This module alone uses the network.
+"""Package indexes: pages and parts of files. Beside uv this module alone uses the network.
 
 A failed request is tried again after a pause; a transfer that stalls is ended by a limit on every
 wait and a minimum throughput.

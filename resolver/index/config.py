@@ -50,7 +50,7 @@ class IndexConfig:
     retries: str | None = None
     """How often a request is repeated, as digits."""
     constraints: tuple[str, ...] = ()
-    """The files of constraints that pip is configured with: they count here, too."""
+    """The files of constraints that pip and uv are configured with: they count here, too."""
     trusted_hosts: frozenset[str] = frozenset()
     """Hosts, as `name` or `name:port`, whose certificates are not checked."""
 
@@ -109,6 +109,7 @@ def load_index_config(
     tensorrt_index = tensorrt_index or environ.get("ORTGPU_FIX_TENSORRT_INDEX_URL")
     for address in (url, torch_index or "", tensorrt_index or ""):
         _require_readable(address)
+    rules = environ.get("PIP_CONSTRAINT") or pip.get("constraint"), environ.get("UV_CONSTRAINT")
     trusted = (
         pip.get("trusted-host"),
         environ.get("PIP_TRUSTED_HOST"),
@@ -145,7 +146,7 @@ def load_index_config(
         retries=_digits(
             environ.get("UV_HTTP_RETRIES") or environ.get("PIP_RETRIES") or pip.get("retries")
         ),
-        constraints=tuple((environ.get("PIP_CONSTRAINT") or pip.get("constraint") or "").split()),
+        constraints=tuple(dict.fromkeys(file for files in rules for file in (files or "").split())),
         exclude_newer=environ.get("UV_EXCLUDE_NEWER") or uv.get("exclude-newer"),
         trusted_hosts=frozenset(host for hosts in trusted for host in (hosts or "").split()),
     )

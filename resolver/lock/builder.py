@@ -144,10 +144,7 @@ class LockBuilder:
             behind=index_of_torch(selection),
             requires=target.plan.requires,
             within=tuple(within),
-            python=(
-                *("--python-version", python.version.rstrip("+"), "--python", sys.executable),
-                *platform,
-            ),
+            python=_python(python.version, *platform),
             version=python.version,
             tags=tuple(tags_of(facts)),
             markers=marker_environment(facts),
@@ -165,8 +162,8 @@ class LockBuilder:
         if is_taken_as_older(facts) and not question.unread.intersection(
             wheel.name for wheel in question.wheels
         ):
-            newer = ("--python-version", question.version.rstrip("+"), "--python", sys.executable)
-            ours = replace(question, requires=(), python=(*newer, "--universal"))
+            python = _python(question.version, "--universal")
+            ours = replace(question, requires=(), python=python)
             parts = [ours, replace(question, wheels=())]
         found: list[Pinned] = []
         for part in parts:
@@ -196,6 +193,11 @@ class LockBuilder:
         except ValueError:  # another drive of Windows
             return path.as_posix()
         return text if text.startswith("../") else f"./{text}"
+
+
+def _python(version: str, *platform: str) -> tuple[str, ...]:
+    """Return uv's options for a Python that need not be here."""
+    return ("--python-version", version.rstrip("+"), "--python", sys.executable, *platform)
 
 
 def _demands(here: Situation, chosen: Collection[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Lock files and drift: exact versions for all machines of a group, with the hash of every wheel.
+"""Lock files: exact versions for all machines of a group, with the hash of every wheel.
 
 The same machines, options, matrix and index give the same lock, byte for byte: its header names the
 machines and the matrix, and no time. It is in English whatever the language of its writer, because
-a team shares it. The formats are in `formats/`, `drift` compares a lock with a machine.
+a team shares it. The formats are in `formats/`; `guests/machines` compares a lock with a machine.
 """
 
 from __future__ import annotations

@@ -44,8 +44,6 @@ _CAPABILITY = re.compile(
 _CARD = re.compile(r"NVIDIA GeForce RTX 50[5-9]0\b")
 _OF_CARD = "12.0"
 """What a card of these names is, as nvidia-smi and programs print them. Source: `gpus.toml`."""
-LONGEST = 2_000
-"""What is looked at of a line."""
 
 
 class SourceLine(NamedTuple):

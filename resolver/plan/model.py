@@ -31,7 +31,7 @@ ALLOWANCES = {
 """What `--allow` has to name where a finding says that `--apply` refuses."""
 HELD = {"conda": "installed-conda", "editable": "installed-editable"}
 """The findings that only the user can remove what has to go, by what holds it."""
-FIRST = frozenset({*HELD.values(), "environment-read-only", "no-engine"})
+FIRST = frozenset({*HELD.values(), "environment-read-only"})
 """The findings of what the user has to do before `--apply` does a plan."""
 Where = Literal["here", "there", "new", "new-there"]
 """The environment of a plan: one here, one of another machine, and either still to be made."""

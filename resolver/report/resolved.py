@@ -1,4 +1,4 @@
-"""The wheels that an index or an engine chose for a plan, in words and as JSON."""
+"""The wheels that an index or uv chose for a plan, in words and as JSON."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def conflict_findings(here: Situation, best: Candidate, changes: Changes) -> Ite
     """Say which distributions that stay would miss what they require, as `apply` asks it.
 
     And who requires another release than the one that is taken, though the placeholder hides it
-    from an installer. What the engine chooses later, and what a new torch brings along, is not
+    from an installer. What uv chooses later, and what a new torch brings along, is not
     known here.
     """
     rows = [Package(name=row.name, version=row.version) for row in changes.install]

@@ -13,7 +13,7 @@ from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..plan.model import Need, Plan
 from .options import PlanOptions
-from .resolver import resolve, resolve_for_check
+from .resolver import resolve, resolve_as_asked, resolve_for_check
 
 _SAID_BY_NEEDS = {"allow-conflicts", "match-torch"}
 """The unlocks that are the flags."""
@@ -25,8 +25,10 @@ def plan_for(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: b
     Its rejected releases are those that nothing works with without the flags.
     """
     strict = resolve(facts, options, matrix, unlocking=unlocking)
+    # What is strict was tried: only a wish for conflicts of the user's own is let go later again.
+    again = resolve if options.conflicts else resolve_as_asked
     made = _opened(
-        strict, facts, options, lambda asked: resolve(facts, asked, matrix, unlocking=False)
+        strict, facts, options, lambda asked: again(facts, asked, matrix, unlocking=False)
     )
     if made is strict:
         return strict
@@ -62,6 +64,7 @@ def _flags(facts: Facts, options: PlanOptions) -> Iterator[tuple[PlanOptions, tu
     moves = options.torch == "keep" and facts.package(TORCH) is not None
     if moves:
         yield moving, ("torch",)
-    yield options._replace(conflicts=True), ("conflicts",)
-    if moves:
-        yield moving._replace(conflicts=True), ("torch", "conflicts")
+    if not options.conflicts:
+        yield options._replace(conflicts=True), ("conflicts",)
+        if moves:
+            yield moving._replace(conflicts=True), ("torch", "conflicts")

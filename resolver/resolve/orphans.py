@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from packaging.requirements import Requirement
-
 from ..facts.model import Package
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
-from ..versions import major, requirement
+from ..versions import major
 from .candidate import Candidate
 from .changes import Changes
 from .choice import is_installed
@@ -102,17 +100,16 @@ def _of_cuda(here: Situation, cuda: str) -> Iterable[str]:
 
     From CUDA 13 on most have no major in their names: of which one they are is not known.
     """
-    known = [name for name, row in here.matrix.distributions.items() if row.cuda == cuda]
-    there = [row.name for row in here.facts.packages if row.name.startswith(_LIBRARIES)]
+    there = [row.name for row in here.facts.packages]
     plain = [name for name in there if name.startswith("nvidia-") and not _MAJOR.search(name)]
     unnamed = plain if int(cuda) >= _UNNAMED else []
-    return [*known, *unnamed, *(name for name in there if name.endswith(f"-cu{cuda}"))]
+    return [*unnamed, *(name for name in there if name.endswith(f"-cu{cuda}"))]
 
 
 def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
     """Return the torch that comes, with what it will require as far as that is known.
 
-    Of the same CUDA it requires what the one before did, in versions that an engine chooses.
+    Of the same CUDA it requires what the one before did; which versions of it does not matter here.
     """
     before, after = here.package(TORCH), there.package(TORCH)
     if before is None or after is None or here.torch is None or there.torch is None:
@@ -120,11 +117,4 @@ def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
     same = (
         here.torch.cuda and there.torch.cuda and (major(here.torch.cuda) == major(there.torch.cuda))
     )
-    lines = before.requires if same else after.requires
-    wanted = filter(None, map(requirement, lines))
-    return [after._replace(requires=tuple(map(_of_any_version, wanted)))]
-
-
-def _of_any_version(wanted: Requirement) -> str:
-    extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
-    return f"{wanted.name}{extras}" + (f"; {wanted.marker}" if wanted.marker else "")
+    return [after._replace(requires=before.requires) if same else after]

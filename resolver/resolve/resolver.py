@@ -48,6 +48,13 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
         strict = resolve(facts, options._replace(conflicts=False), matrix, unlocking=unlocking)
         if strict.verdict != "impossible":
             return strict
+    return resolve_as_asked(facts, options, matrix, unlocking=unlocking)
+
+
+def resolve_as_asked(
+    facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool
+) -> Plan:
+    """Return the plan of `resolve` where nothing works without what `options` lets go."""
     matrix, unknown = with_installed_releases(facts, matrix, options)
     here = situation(facts, options, with_plugins(facts, matrix, options))
     search = find_torch(here) if chooses_torch(here) else None
@@ -151,7 +158,7 @@ def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Pla
     installed, _ = with_installed_releases(facts, matrix, options)
     here = situation(facts, options, with_plugins(facts, installed, options))
     if chooses_torch(here) or options.conflicts:
-        return resolve(facts, options, matrix, unlocking=False)
+        return resolve_as_asked(facts, options, matrix, unlocking=False)
     builds = builds_of(here)
     if not options.latest:
         builds.sort(key=lambda build: not is_installed(build, here))

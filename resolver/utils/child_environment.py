@@ -44,7 +44,7 @@ _KEYRING = (
     *("KEYRING_*", "GNUPGHOME", "GPG_*", "PASSWORD_STORE_*", "BW_*", "OP_*", "SSH_*"),
     *("GOOGLE_*", "CLOUDSDK_*", "AWS_*", "AZURE_*", "ARTIFACTS_*", "VSS_*"),
 )
-"""What the user's program `keyring`, which an engine starts, too, finds passwords with."""
+"""What the user's program `keyring`, which uv starts, too, finds passwords with."""
 _GIT = ("GIT_*",)
 """In a hook of git they say which repository it is."""
 _UV = (

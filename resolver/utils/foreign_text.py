@@ -1,4 +1,4 @@
-"""Text from elsewhere: names, paths, logs, metadata, an index's words, an engine's output.
+"""Text from elsewhere: names, paths, logs, metadata, an index's words, uv's output.
 
 All of it goes through here before it reaches a terminal, a document, a facts file or a lock: no
 control character moves the cursor, sets the clipboard or hides a line, and no address has secrets.

@@ -20,7 +20,7 @@ from ..plan.wheels import Pinned, Wheel
 from ..utils.progress import Progress, beating
 from .environment import uv_environment
 from .failures import check_python, compile_failure
-from .indexes import Indexes, indexes_of
+from .indexes import indexes_of
 from .output import parse_uv_output
 from .program import Uv
 from .project import Question, preferred_text, project_text, settings_text
@@ -63,12 +63,15 @@ def compile_plan(
     argv += ["--output-file", str(answer), "--only-binary", ":all:", *question.python]
     argv += _places(question, sources, folder)
     argv.append(str(folder / "pyproject.toml"))
-    env = compile_environment(uv, sources, indexes)
+    cache = may_cache(uv.environ)
+    env = uv_environment(uv.environ, sources, indexes.variables(), cache=cache is not None)
+    if sources.constraints:
+        env["UV_CONSTRAINT"] = " ".join(sources.constraints)
     with beating(progress):
         done = uv.run(argv, env, RESOLVE_SECONDS)
     if done.returncode != 0:
         check_python(question.target, uv.environ, uv.runner)
-        folders = (folder, may_cache(uv.environ) or folder)
+        folders = (folder, cache or folder)
         raise compile_failure(done, question, index, folders, RESOLVE_SECONDS)
     try:
         text = answer.read_text("utf-8")
@@ -76,15 +79,6 @@ def compile_plan(
     except _UNREADABLE as error:
         said = cause("uv-answer-unreadable", problem=str(error))
         raise Error("requirements-impossible", requires=question.names, said=said) from error
-
-
-def compile_environment(uv: Uv, sources: IndexConfig, indexes: Indexes) -> dict[str, str]:
-    """Return the environment of a compile."""
-    env = uv_environment(
-        uv.environ, sources, indexes.variables(), cache=may_cache(uv.environ) is not None
-    )
-    rules = [*sources.constraints, *uv.environ.get("UV_CONSTRAINT", "").split()]
-    return env | ({"UV_CONSTRAINT": " ".join(dict.fromkeys(rules))} if rules else {})
 
 
 def _places(question: Question, sources: IndexConfig, folder: Path) -> list[str]:
@@ -117,8 +111,8 @@ def write_installed_as_wheels(target: Target, folder: Path) -> Path:
     the one on the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    first = {installed.key: installed for installed in reversed(target.installed)}
-    for name, installed in first.items():
+    for installed in target.in_use:
+        name = installed.key
         stem = f"{name.replace('-', '_')}-{installed.version}"
         info = f"{stem}.dist-info"
         requires = "".join(f"Requires-Dist: {line}\n" for line in installed.requires)

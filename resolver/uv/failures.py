@@ -73,15 +73,15 @@ def compile_failure(
         return _disk_full(folders)
     # A torch whose file nobody knows is the likeliest to be missing, whatever uv came upon first.
     lacking = [row for row in question.wheels if not row.file or _names(text, row.name)]
+    lacking = [row for row in lacking if index.sources.near(row.file or "-") is None]
     lacking.sort(key=lambda row: bool(row.file))
     if index.sources.offline:
-        absent = [row for row in lacking if index.sources.near(row.file or "-") is None]
-        if absent:
-            files = (row.file or f"{row.name} {row.version}" for row in absent)
+        if lacking:
+            files = (row.file or f"{row.name} {row.version}" for row in lacking)
             return index.sources.absent(", ".join(files))
     else:
         fit = WheelTarget(python=question.version, tags=question.tags)
-        for row in (row for row in lacking if index.sources.near(row.file or "-") is None):
+        for row in lacking:
             with _pointing(row.index_url, question.wheels):
                 check_offered(row, index, fit)
         for name in dict.fromkeys(_ABSENT.findall(text)):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..facts.target import Target
 from ..index.client import Index
+from ..index.config import IndexConfig
 from ..plan.wheels import Pinned
 from ..utils.child_environment import child_environment
 from ..utils.process import Finished, temporary_in
@@ -51,8 +52,7 @@ def install_cached(
     """
     if may_cache(uv.environ) is None and not all(pin.url.startswith("file:") for pin in pinned):
         return False
-    offline = Index(replace(index.sources, offline=True))
-    done = _install(uv, pinned, offline, into, progress)
+    done = _install(uv, pinned, replace(index.sources, offline=True), into, progress)
     return done.returncode == 0
 
 
@@ -65,7 +65,7 @@ def install(
     `download-truncated`, `disk-full`, `python-prints`, offline that of `IndexConfig.absent`, and
     those of `Index`.
     """
-    done = _install(uv, pinned, index, into, progress)
+    done = _install(uv, pinned, index.sources, into, progress)
     if done.returncode != 0:
         check_python(into.target, uv.environ, uv.runner)
         cache = may_cache(uv.environ) or into.work
@@ -83,9 +83,9 @@ def compile_modules(uv: Uv, folder: Path, into: Prefix) -> None:
 
 
 def _install(
-    uv: Uv, pinned: Sequence[Pinned], index: Index, into: Prefix, progress: Progress
+    uv: Uv, pinned: Sequence[Pinned], sources: IndexConfig, into: Prefix, progress: Progress
 ) -> Finished:
-    sources, wheels = index.sources, [pin.wheel for pin in pinned]
+    wheels = [pin.wheel for pin in pinned]
     indexes = indexes_of(sources, wheels)
     cache = may_cache(uv.environ) is not None
     env = uv_environment(uv.environ, sources, indexes.variables(together=True), cache=cache)
@@ -104,7 +104,7 @@ def _install(
         return _run_guarded(uv, argv, env, into)
     drawn = DrawnProgress(wheels, progress).hear
     with beating(progress):
-        return _run_guarded(uv, argv, env | {"TERM": "xterm", "NO_COLOR": "1"}, into, drawn=drawn)
+        return _run_guarded(uv, argv, env | {"TERM": "xterm"}, into, drawn=drawn)
 
 
 def _run_guarded(

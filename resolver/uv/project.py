@@ -151,4 +151,4 @@ def constraints(
 
 def installed_versions(target: Target) -> dict[str, str]:
     """Return the version of every installed distribution by its canonical name."""
-    return {installed.key: installed.version for installed in reversed(target.installed)}
+    return {installed.key: installed.version for installed in target.in_use}

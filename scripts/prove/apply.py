@@ -40,7 +40,6 @@ from prove.outcomes import record, recorded
 from support.prover import ROOT, Prover, call
 from support.pythons import find_python
 
-PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 STATES = ("cpu", "both", "gutted", "newest")
 MANYLINUX = (
     *("manylinux_2_28", "manylinux_2_27", "manylinux2014", "manylinux1", "manylinux_2_17"),

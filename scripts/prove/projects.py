@@ -22,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
 
 from ortgpu_fix.companions import build as companion_wheels
 from ortgpu_fix.companions import contents as companions
@@ -32,7 +33,7 @@ from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from prove.outcomes import RESULTS, write
-from support import standin_wheels
+from support import standin_fleet, standin_wheels
 from support.local_index import LocalIndex, make_wheel
 from support.prover import call
 
@@ -50,13 +51,15 @@ VARIABLES = {"PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE"}
 class Project:
     """A project of one tool, in a folder of its own."""
 
-    def __init__(self, folder: Path, index: str, tool: Path, base: Path) -> None:
+    def __init__(self, folder: Path, index: str, tool: Path, base: Path, program: Path) -> None:
+        """`program` is the interpreter of an ortgpu-fix that takes the stand-ins for the wheels."""
         self.folder, self.index, self.tool = folder, index, tool
         folder.mkdir(parents=True)
         self.python = folder / ".venv" / "bin" / "python"
         self.base = base
         self.renew()
         kept = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        self.ours: tuple[str | Path, ...] = (program, "-m", "ortgpu_fix")
         self.environ = kept | {
             "HOME": str(folder),
             "PIP_CONFIG_FILE": os.devnull,
@@ -123,16 +126,16 @@ def planned(tool: str) -> Plan:
     return resolve(facts_json.from_json(machine(tool)), options, data_files.load_matrix())
 
 
-def make_index(folder: Path) -> None:
-    """Write the stand-ins: both builds, who requires them, and what they require and link."""
+def make_index(folder: Path, program: Path) -> None:
+    """Write the stand-ins: both builds, who requires them, and what they require and link.
+
+    `program`, the interpreter of an ortgpu-fix of its own, takes them for the real wheels.
+    """
     standin_wheels.make_set(folder)
     for name, version in REQUIRED.items():
         make_wheel(folder, name, version)
-    for wheel in planned("uv").selection:
-        if wheel.name != "onnxruntime-gpu" and not list(
-            folder.glob(f"{wheel.name.replace('-', '_')}-{wheel.version}-*")
-        ):
-            make_wheel(folder, wheel.name, wheel.version, files={f"{wheel.name}.txt": "x"})
+    rows = [{"file": wheel.file} for wheel in planned("uv").selection]
+    standin_fleet.make_stand_ins(program, rows, folder, {"onnxruntime-gpu": [*REQUIRED]})
 
 
 def put_companions(folder: Path) -> tuple[Path, Path]:
@@ -175,12 +178,11 @@ def of_uv(make: Callable[[str], Project]) -> dict[str, dict[str, str]]:
     [command] = re.findall(r"`(ortgpu-fix lock .*?)`", remedy("uv"))
     (project.folder / "host.json").write_text(json.dumps(machine("uv")))
     wishes = ("--facts", "host.json", "--ort", RELEASE, "--index-url", project.index)
-    ours = (sys.executable, "-m", "ortgpu_fix")
-    call(*ours, *command.split()[1:], *wishes, cwd=project.folder, environ=project.environ)
+    call(*project.ours, *command.split()[1:], *wishes, cwd=project.folder, environ=project.environ)
     project.write(index, (project.folder / "gpu.toml").read_text("utf-8"))
     project.run("sync", "--quiet")
     found["with the lines"] = project.state()
-    check = (*ours, "--check", "--facts", "host.json", "--python", ".venv")
+    check = (*project.ours, "--check", "--facts", "host.json", "--python", ".venv")
     call(*check, cwd=project.folder, environ=project.environ)  # ends where it is not right
     project.run("sync", "--quiet")
     found["sync again"] = project.state()
@@ -340,14 +342,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="prove-projects-") as temporary:
         work = Path(temporary)
         (work / "index").mkdir()
-        make_index(work / "index")
+        base = Path(sys.executable)
+        ours = standin_fleet.make_controller(work / "program", base)
+        make_index(work / "index", ours)
         with LocalIndex(work / "index") as index:
             for name in options.only.split(","):
                 program, version = tool_of(name, work)
 
                 def make(folder: str, program: Path = program) -> Project:
-                    project = Project(work / folder, index.url, program, Path(sys.executable))
-                    if program == Path(sys.executable):  # pip is the environment's own
+                    project = Project(work / folder, index.url, program, base, ours)
+                    if program == base:  # pip is the environment's own
                         project.tool = project.python
                     return project
 

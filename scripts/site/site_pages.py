@@ -25,7 +25,7 @@ from mdit_py_plugins.anchors import anchors_plugin
 from ortgpu_fix import __version__
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.log_lines.failures import parse_failures
-from ortgpu_fix.log_lines.matcher import Search
+from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.matrix.load import load_matrix, matrix_table
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.report.page_parts import Markup, document, element, prose, section
@@ -403,9 +403,7 @@ def _samples(code: str, language: Language) -> tuple[list[str], tuple[str, str] 
     for file in sorted(LOGS.glob(f"{code}*.txt"), key=lambda each: (len(each.stem), each)):
         if file.stem.partition("--")[0] != code or len(shown) == SAMPLES:
             continue
-        search = Search(table)
-        search.feed(file.read_bytes().decode("utf-8", "replace"), joined=True)
-        for each in search.explanations(language):
+        for each in explain_log(file.read_bytes().decode("utf-8", "replace"), table, language):
             if each.code == code:
                 shown.append("\n".join(row.line.strip() for row in each.evidence))
                 said = said or (each.cause, each.remedy)

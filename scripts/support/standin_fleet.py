@@ -22,9 +22,10 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from drivers import Card
@@ -116,10 +117,16 @@ def make_controller(folder: Path, base: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def make_stand_ins(controller: Path, rows: Iterable[dict[str, Any]], wheels: Path) -> None:
+def make_stand_ins(
+    controller: Path,
+    rows: Iterable[dict[str, Any]],
+    wheels: Path,
+    requires: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> None:
     """Put small wheels into `wheels` for the `install` rows of plans, and teach them the matrix.
 
-    The program of the `controller` knows their hashes then, and takes them for the real ones.
+    `requires` are what some of them require, by name, or name and version. The program of the
+    `controller` knows their hashes then, and takes them for the real ones.
     """
     made: dict[str, Path] = {}
     for row in rows:
@@ -132,7 +139,8 @@ def make_stand_ins(controller: Path, rows: Iterable[dict[str, Any]], wheels: Pat
             cuda = "13.0" if version.release >= CUDA_13_SINCE else "12.8"
             files = stand_in_files("onnxruntime-gpu", str(version), cuda=cuda)
         tag = file.removesuffix(".whl").split("-", 2)[2]
-        made[file] = make_wheel(wheels, name, str(version), files=files, tag=tag)
+        wants = requires.get(f"{name} {version}") or requires.get(name, ())
+        made[file] = make_wheel(wheels, name, str(version), files=files, requires=wants, tag=tag)
     data = next(controller.parents[1].glob("lib/python*/site-packages/ortgpu_fix/data"))
     for table in data.glob("*.jsonl"):
         lines = [json.loads(line) for line in table.read_text().splitlines()]

@@ -269,7 +269,7 @@ class World:
         """Do what the command `undo` does."""
         target = self.target()
         site = Site.of(target)
-        if not recover_interrupted(site, allow_changed=allow_changed, resumed=False):
+        if not recover_interrupted(site, allow_changed=allow_changed):
             undo_last(site, distributions_here(target, site), allow_changed=allow_changed)
 
     def forget(self, *, allow_changed: bool = False) -> None:

@@ -140,9 +140,12 @@ def test_a_host_whose_verification_fails_is_put_back_alone(fleet: Fleet) -> None
 
 
 def test_too_many_failures_end_the_run(fleet: Fleet) -> None:
-    # The wheels are gone from the share: the change of the canary fails, and nothing else begins.
+    # The wheels are gone, from the share and from uv's caches: the change of the canary fails, and
+    # nothing else begins.
     share = fleet.folder / "empty"
     share.mkdir()
+    for host in ("gpu1", "gpu2"):
+        shutil.rmtree(fleet.folder / "hosts" / host / ".cache" / "uv")
     before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2")}
 
     code, said = fleet.run(ortgpu_fix_flags=["--offline", f"--find-links={share}"])

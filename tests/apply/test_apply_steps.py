@@ -125,9 +125,7 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
 def test_what_was_done_is_told_and_recorded(stand: Stand) -> None:
     done = stand.apply()
 
-    assert done == Applied(
-        removed=("old",), installed=(("new", "2"),), engine="uv 9", conflicts=(), untidy=0
-    )
+    assert done == Applied(removed=("old",), installed=(("new", "2"),), conflicts=(), untidy=0)
     assert stand.there() == AFTER
     assert stand.said == ["sync", "set-aside 3", "verify"]
     [change] = recorded_changes(stand.site)

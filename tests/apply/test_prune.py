@@ -21,7 +21,7 @@ from ortgpu_fix.apply.history import (
 from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, Record, encode
 from ortgpu_fix.apply.journaled_change import move
 from ortgpu_fix.apply.rollback import (
-    discard_downloads,
+    discard_stage,
     pending_recovery,
     recover_interrupted,
     roll_back,
@@ -365,13 +365,13 @@ def test_only_what_was_done_can_be_undone(site: Site) -> None:
 
 
 def test_downloads_that_were_begun_are_discarded_and_weighed(site: Site) -> None:
-    assert discard_downloads(site) is None
+    assert discard_stage(site) is None
     site.state.mkdir()
-    assert discard_downloads(site) is None
+    assert discard_stage(site) is None
     (site.stage / "tree").mkdir(parents=True)
     (site.stage / "tree" / "half.so").write_bytes(bytes(1234))
 
-    assert discard_downloads(site) == 1234
+    assert discard_stage(site) == 1234
     assert not site.stage.exists()
 
 

@@ -17,7 +17,7 @@ from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.history import discard_undo_data, history_summary
 from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.journaled_change import Incoming, JournaledChange
-from ortgpu_fix.apply.rollback import discard_downloads, recover_interrupted, undo_last
+from ortgpu_fix.apply.rollback import discard_stage, recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site, check_state_folder, prepare_state_folder
 from ortgpu_fix.errors import Error
 from support.standin_wheels import state_of
@@ -208,11 +208,11 @@ def test_a_filesystem_without_locks(changed: Changed, monkeypatch: pytest.Monkey
 
 def test_what_was_downloaded_and_never_used_goes(changed: Changed) -> None:
     site = changed.site
-    assert discard_downloads(site) is None
+    assert discard_stage(site) is None
     (site.stage / "tree").mkdir(parents=True)
     (site.stage / "tree" / "half.so").write_bytes(bytes(1000))
 
-    assert discard_downloads(site) == 1000
+    assert discard_stage(site) == 1000
     assert not site.stage.exists()
 
 
@@ -275,7 +275,7 @@ def test_a_link_below_the_staging_folder_is_refused_and_not_followed(
         with pytest.raises(Error, match="state-refused"):
             act(changed.site)
     with pytest.raises(Error, match="state-refused"):
-        discard_downloads(changed.site)
+        discard_stage(changed.site)
     with pytest.raises(Error, match="state-refused"):
         changed.undo()
     assert (documents / "only.txt").read_text() == "mine"

@@ -12,6 +12,7 @@ from told import values_of
 
 import synthetic
 from ortgpu_fix.cli.machine import with_surroundings
+from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from support import standin_wheels
@@ -135,3 +136,18 @@ def test_a_command_of_another_environment_is_an_error_that_apply_cannot_mend() -
     assert not resolve(facts, PlanOptions(), synthetic.matrix()).outside
     assert made.outside
     assert [row.severity for row in found] == ["error"]
+
+
+def test_who_loses_an_ordinary_requirement_is_named() -> None:
+    """uv chooses the version later, and any that onnxruntime-gpu takes is too new for the app."""
+    app = {"name": "app", "version": "1.0", "requires": ["protobuf<4"]}
+    facts = synthetic.facts("protobuf 3.20.3", app, driver="13.0")
+    options = PlanOptions(onnxruntime="==1.31.1", conflicts=True)
+
+    [found] = [
+        row
+        for row in resolve(facts, options, load_matrix()).findings
+        if row.code == "would-conflict"
+    ]
+
+    assert values_of(found)["by"] == "app 1.0 (protobuf<4)"

@@ -66,6 +66,8 @@ def test_what_the_user_requires_no_flag_lets_go() -> None:
     assert (made.verdict, made.needs) == ("impossible", ())
     assert made.works_beside is not None
     assert made.works_beside.blockers == (line,)
+    asked = found(requirements=(line,), conflicts=True)
+    assert (asked.verdict, asked.works_beside) == ("impossible", made.works_beside)
 
 
 def test_what_was_unmet_before_and_needs_no_change_is_healthy() -> None:

@@ -115,7 +115,12 @@ def torch_builds() -> TorchTable:
         "pythons": frozenset({"cp311"}),
         "wheels": (),
     }
-    rows = (("2.8.0", "cu130", "13.0"), ("2.8.0", "cu128", "12.8"), ("2.7.0", "cu128", "12.8"))
+    rows = (
+        ("2.9.0", "cu130", "13.0"),
+        ("2.8.0", "cu130", "13.0"),
+        ("2.8.0", "cu128", "12.8"),
+        ("2.7.0", "cu128", "12.8"),
+    )
     builds = tuple(
         TorchBuild(version=version, local=local, cuda=cuda, cudnn="9.12.0", pins=(), **values)
         for version, local, cuda in rows
@@ -181,4 +186,23 @@ def test_within_one_cuda_a_torch_keeps_its_wheels() -> None:
     made = resolve(facts, options, MATRIX._replace(torch=torch_builds()))
 
     assert [row.version for row in made.install if row.name == "torch"] == ["2.7.0+cu128"]
+    assert made.uninstall == ()
+
+
+def test_within_cuda_13_a_torch_keeps_what_has_no_name_of_nvidia_s_wheels() -> None:
+    """`cuda-toolkit` and `cuda-bindings` are held by the lines of torch alone."""
+    moved = row(
+        "torch 2.8.0+cu130",
+        "cuda-toolkit[cublas]==13.0",
+        "nvidia-cudnn-cu13==9.12.0",
+        "cuda-bindings<14,>=13.0.3",
+        "numpy",
+    )
+    others = [row for row in OF_TORCH[1:] if row["name"] in {"nvidia-cudnn-cu13", "cuda-toolkit"}]
+    others += [row("nvidia-cublas 13.0.2"), row("cuda-bindings 13.0.3", "cuda-pathfinder~=1.1")]
+    facts = synthetic.facts(moved, *others, row("cuda-pathfinder 1.3"), *REQUIRED, driver="13.0")
+    options = PlanOptions(torch="==2.9.0")
+    made = resolve(facts, options, MATRIX._replace(torch=torch_builds()))
+
+    assert [row.version for row in made.install if row.name == "torch"] == ["2.9.0+cu130"]
     assert made.uninstall == ()

@@ -7,6 +7,7 @@ it and looks for whatever the contract forbids.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from packaging.specifiers import SpecifierSet
@@ -351,8 +352,17 @@ class Judge(Machine):
         for row in self.shared:
             if selected.keys() & set(row):
                 leaving |= (set(row) & self.installed.keys()) - selected.keys()
-        if leaving != set(plan["uninstall"]):
+        orphans = set(plan["uninstall"]) - leaving
+        if leaving - set(plan["uninstall"]) or not self._are_orphans(orphans, plan, selected):
             yield f"uninstalls {plan['uninstall']}, must {sorted(leaving)}"
+
+    def _are_orphans(self, names: set[str], plan: Row, selected: Row) -> bool:
+        """Return whether `names` are wheels of NVIDIA for another CUDA that nobody requires."""
+        stays = [row for name, row in self.installed.items() if name not in names | {ORT}]
+        needed = {name for _, name, _ in self.active(stays)} | selected.keys()
+        found = [re.fullmatch(r"nvidia-[a-z-]+?(?:-cu(\d+))?", name) for name in names]
+        majors = {row[1] or "13" if row else "none" for row in found}  # from 13 on without one
+        return needed.isdisjoint(names) and majors.isdisjoint({"none", plan["selection"]["cuda"]})
 
     def _ordinary_are_there(
         self, build: Row, after: Row, picked: Mapping[str, SpecifierSet]

@@ -21,7 +21,6 @@ TARGET = Target(
     scripts="/venv/bin",
     kind="venv",
     externally_managed=False,
-    pip_version="23.2.1",
     pth=True,
     libc="glibc 2.35",
     build=None,
@@ -33,4 +32,4 @@ TARGET = Target(
 def target_at(site: Site, **changes: Any) -> Target:
     """Return the target with the folders of `site`."""
     folders = {**site._asdict(), "executable": f"{site.prefix}/bin/python"}
-    return TARGET._replace(**folders, pip_version=None, libc=None)._replace(**changes)
+    return TARGET._replace(**folders, libc=None)._replace(**changes)

@@ -109,7 +109,7 @@ def parse(text: str, cwd: str) -> Iterator[Call]:
         if READ in line:  # nearly all of them
             continue
         call = _CALL.fullmatch(line)
-        if call is None:
+        if call is None or call[1].startswith("syscall_0x"):  # what strace has no name for
             continue
         name, arguments, opened, error = call.groups()
         paths = [_absolute(found[1] or cwd, found[2]) for found in _PATH.finditer(arguments)]

@@ -72,10 +72,11 @@ def test_what_an_engine_starts_ends_with_the_tool_and_with_the_guard(
 ) -> None:
     """As uv starts interpreters: one of them outlived both, and held the lock."""
     tool = (
-        "import sys; from pathlib import Path;"
+        "import os, sys; from pathlib import Path;"
         "from ortgpu_fix.uv.guard import guarded_command;"
         "from ortgpu_fix.utils.process import run;"
-        "run(guarded_command(sys.argv[2:], Path(sys.argv[1])), timeout=60, lifeline=True)"
+        "command = guarded_command(sys.argv[2:], Path(sys.argv[1]));"
+        "run(command, timeout=60, env=os.environ, lifeline=True)"
     )
     engine = (
         "import os, subprocess, sys; words = [sys.executable, '-c', sys.argv[1], sys.argv[2]];"
@@ -180,6 +181,7 @@ def test_the_holder_of_the_lock_is_named(tmp_path: Path) -> None:
 
 
 def test_a_journal_is_the_same_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_bytes(b"")
     append(tmp_path, Mark(step="undo"))
 
     assert (tmp_path / "journal").read_bytes() == b'\n{"step": "undo"}\n'

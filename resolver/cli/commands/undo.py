@@ -9,7 +9,7 @@ from pathlib import Path
 from ...apply.files_to_remove import distributions_here
 from ...apply.history import discard_undo_data, recorded_changes
 from ...apply.rollback import (
-    discard_downloads,
+    discard_stage,
     pending_recovery,
     recover_interrupted,
     undo_last,
@@ -43,11 +43,11 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     changed = "changed" in arguments.allow
     if pending_recovery(site):
         confirm(arguments, texts, "ask-recover", path=target.prefix)
-        recover_interrupted(site, lambda: say("recovered"), allow_changed=changed, resumed=False)
+        recover_interrupted(site, lambda: say("recovered"), allow_changed=changed)
         return 0
     last = next((row.begin for row in recorded_changes(site) if row.state == "committed"), None)
     if last is None:
-        return _discard_downloads(site, arguments, texts)
+        return _discard_stage(site, arguments, texts)
     confirm(arguments, texts, "ask-undo")
     installed = distributions_here(target, site)
 
@@ -68,13 +68,13 @@ def _kept(target: Target, brought: Mapping[str, str]) -> str:
     return ", ".join(f"{row.name} {row.version}" for row in there)
 
 
-def _discard_downloads(site: Site, arguments: CommandLine, texts: Texts) -> int:
-    """Remove what a run downloaded that was killed before it changed anything.
+def _discard_stage(site: Site, arguments: CommandLine, texts: Texts) -> int:
+    """Remove what a run staged that was killed before it changed anything.
 
     Raises Error `nothing-to-undo` where there is nothing.
     """
     recover_interrupted(site)  # removes what an undo left over
-    freed = discard_downloads(site)
+    freed = discard_stage(site)
     if freed is None:
         raise Error("nothing-to-undo")
     if arguments.json:

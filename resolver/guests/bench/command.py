@@ -63,7 +63,7 @@ def _verify_model(
     about: VerifiedEnvironment,
 ) -> int:
     """Run the user's model, print what came of it, and write the page; that last: it may fail."""
-    from ...guests.bench.report import bench_sections, model_sections
+    from .report import bench_sections, model_sections
 
     _, target, verification = about
     request = arguments.request(BenchRequest)
@@ -125,9 +125,9 @@ def _write_page(  # noqa: PLR0917
 
     Raises Error `file-unwritable`.
     """
-    from ...guests.bench.page import render, times_by_row
     from ...report.plan import machine_section
     from ...resolve.resolver import resolve
+    from .page import render, times_by_row
 
     found, target, verification = about
     texts = texts_for(arguments, language)

@@ -200,7 +200,7 @@ def _target(
 def _cpu_group(
     version: str, without: Sequence[tuple[Situation, FleetMachine]], matrix: Matrix
 ) -> Group:
-    """Return the group of the machines without a GPU: an engine finds the CPU build's wheels."""
+    """Return the group of the machines without a GPU: uv finds the CPU build's wheels."""
     targets: dict[tuple[str, str], list[tuple[Situation, FleetMachine]]] = {}
     for here, machine in without:
         targets.setdefault((here.platform, here.abi), []).append((here, machine))

@@ -19,7 +19,7 @@ from ...data_files import load_table
 from ...errors import Error
 from ...log_lines.explanations import Explanation
 from ...log_lines.failures import FailureTable, parse_failures
-from ...log_lines.matcher import Search
+from ...log_lines.matcher import Search, explain_log
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
 from ...messages.shells import TypedCommand, pasted_commands
@@ -104,9 +104,7 @@ def _report(  # noqa: PLR0917
     release = next(iter(versions.values()), None)
 
     def explain(text: str) -> tuple[Explanation, ...]:
-        search = Search(table)
-        search.feed(text, joined=True)
-        return search.explanations(texts.language, release)
+        return explain_log(text, table, texts.language, release=release)
 
     applications = load_table("applications")
     groups = []

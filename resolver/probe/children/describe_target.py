@@ -411,11 +411,6 @@ def main() -> None:
     managed_by = owner(mark) if kind in {"system", "user"} else None
     installed = distributions()
     look_at_required(installed)
-    pip = [
-        package["version"]
-        for package in installed
-        if canonical(package["name"]) == "pip" and package["version"] is not None
-    ]
     answer = {
         "version": version,
         "implementation": sys.implementation.name,
@@ -433,7 +428,6 @@ def main() -> None:
         "user_site": user_site(paths["purelib"]) if kind != "user" else None,
         "externally_managed": mark is not None or managed_by not in {None, "store", "embeddable"},
         "managed_by": managed_by,
-        "pip": pip[0] if pip and importable("pip") else None,
         # An embeddable Python's `._pth` file does not import site, unless it says so, as ComfyUI's:
         # https://docs.python.org/3/using/windows.html#finding-modules
         "pth": "site" in sys.modules and not sys.flags.no_site,
@@ -442,11 +436,6 @@ def main() -> None:
         "installed": installed,
     }
     print("\n" + json.dumps(answer))
-
-
-def importable(name: str) -> bool:
-    """Tell whether a top-level package of this name is on sys.path; nothing is imported."""
-    return any(os.path.isfile(os.path.join(entry, name, "__init__.py")) for entry in sys.path)
 
 
 if __name__ == "__main__":

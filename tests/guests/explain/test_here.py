@@ -43,7 +43,6 @@ BUILD = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8"}
 LIBRARIES = reason("here-libraries", version="1.26.0")
 NO_LIST, NO_FILES = reason("here-no-list"), reason("here-no-files")
 NATIVE = "first/provider-files-missing--onnxruntime-8111"
-OLD_NUMPY = "first/numpy-too-old--onnxruntime4raspberrypi-1"
 TENSORRT = (
     "onnxruntime-gpu==1.22.0\n"
     "EP Error when using ['TensorrtExecutionProvider', 'CUDAExecutionProvider']\n"
