@@ -148,7 +148,7 @@ def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[
     address, _, marker = text.partition(" ; ")
     wheel = wheel_at(address)
     if wheel is None:
-        yield from _named_by(address, marker.strip(), line, wanted and wanted.name)
+        yield from _named_by(address, marker.strip(), line, wanted.name if wanted else None)
         return
     name, version = wheel
     yield ParsedPin(
