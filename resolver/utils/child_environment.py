@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-ChildPurpose = Literal["look", "compute", "index", "install", "tool"]
+ChildPurpose = Literal["look", "compute", "index", "install", "tool", "git"]
 """`look`: the target's Python says what it is. `compute`: it, or ours, loads the driver or CUDA.
 `index`: an engine that asks an index, as the user's own configuration has it. `install`: one that
-installs what is here. `tool`: a program of the system whose words are read."""
+installs what is here. `tool`: a program of the system whose words are read. `git`: what reads a
+commit, and fetches nothing."""
 
 _EVERYWHERE = (
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "LANG", "LANGUAGE", "LC_*", "TZ"),
@@ -59,7 +60,8 @@ _PASSES: Mapping[ChildPurpose, tuple[str, ...]] = {
     "compute": (*_EVERYWHERE, *_ENVIRONMENT, *_COMPUTING),
     "index": (*_EVERYWHERE, *_ENVIRONMENT, *_NETWORK, *_KEYRING, *_UV),
     "install": (*_EVERYWHERE, *_ENVIRONMENT),
-    "tool": (*_EVERYWHERE, *_GIT),
+    "tool": _EVERYWHERE,
+    "git": (*_EVERYWHERE, *_GIT),
 }
 _NAMES = {
     purpose: frozenset(name for name in passes if name[-1] != "*")
@@ -74,12 +76,16 @@ _PYTHON = {"PYTHONDONTWRITEBYTECODE": "1"}
 _ENGINE = {**_PYTHON, "NO_COLOR": "1", "UV_NO_CONFIG": "1"}
 """No file of the user's adds an index: a stray find-links once put another torch into a staged
 install."""
+# A file that a clone of a part of a repository lacks would be fetched, and its configuration names
+# the program that does. The first of git's variables rules over what that allows
+# (`protocol.NAME.allow`); the second is of git 2.44 (https://git-scm.com/docs/git).
 _SET: Mapping[ChildPurpose, Mapping[str, str]] = {
     "look": _PYTHON,
     "compute": _PYTHON,
     "index": _ENGINE,
     "install": _ENGINE,
     "tool": {"LC_ALL": "C"},
+    "git": {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"},
 }
 
 
