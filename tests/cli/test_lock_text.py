@@ -142,7 +142,7 @@ def test_nothing_that_a_repository_names_is_run_for_a_file_of_a_commit(
         read_lock_text("HEAD:uv.lock")
     assert not ran.exists()
 
-    monkeypatch.setattr(lock_text, "_FETCHES_NOTHING", {})
+    monkeypatch.setattr(lock_text, "child_environment", lambda environ, _: dict(environ))
     with pytest.raises(Error, match="lock-unreadable"):
         read_lock_text("HEAD:uv.lock")
     assert ran.exists(), "without that it is run"

@@ -19,10 +19,7 @@ _GIT = (
     *("git", "--no-replace-objects", "-c", "core.fsmonitor=", "-c", "safe.bareRepository=explicit"),
     *("cat-file", "blob"),
 )
-_FETCHES_NOTHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""A file that a clone of a part of a repository lacks would be fetched, and its configuration names
-the program that does. The first rules over what it allows, `protocol.NAME.allow`; the second is of
-git 2.44 (https://git-scm.com/docs/git). A repository in a folder of a checkout is not taken up."""
+"""A bare repository in a folder of a checkout is not taken up."""
 MOST_BYTES = 20_000_000
 """What is larger is no lock: that of a thousand distributions with twenty wheels each has six."""
 
@@ -98,7 +95,7 @@ def _is_of_git(file: str) -> bool:
 def _of_commit(name: str) -> str:
     """Return a text as git holds it: nothing of the repository's configuration is run for that."""
     try:
-        env = child_environment(os.environ, "tool") | _FETCHES_NOTHING
+        env = child_environment(os.environ, "git")
         done = run([*_GIT, name], timeout=GIT_SECONDS, env=env)
     except OSError as error:
         raise Error("lock-unreadable", file=name, cause=f"git: {error.strerror}") from error
