@@ -72,7 +72,7 @@ def print_plan(
     language: Language,
 ) -> None:
     """Print a plan, for people or as JSON."""
-    from ...report.plan import looking_section, plan_sections
+    from ...report.plan import looking_section, plan_sections, shows_other_index
     from ...report.plan_document import plan_json
 
     files = rewritten_for_plan(plan, inputs, arguments)
@@ -105,7 +105,7 @@ def print_plan(
 
         sections = (*sections[:-1], requirements_section(files, texts, written=False), sections[-1])
     url = next((row.url for row in plan.unlock if row.url), "")
-    if url and plan.verdict == "impossible":
+    if url and shows_other_index(plan, arguments.verbose or asked):
         look = looking_section(looking(arguments, url, inputs.facts), texts)
         sections = (*sections[:-1], look, sections[-1])
     console.print_sections(sections)

@@ -1,0 +1,41 @@
+"""An index that PyPI's builds lack: when a plan names it, and with which commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from ortgpu_fix import __main__
+
+READ = "  ortgpu-fix matrix --update --ort-index-url https://aiinfra.pkgs.visualstudio.com/"
+READ += "PublicPackages/_packaging/onnxruntime-cuda-12/pypi/simple/"
+
+
+def last_lines(capsys: pytest.CaptureFixture[str], *flags: str) -> list[str]:
+    """Return what stands behind the changes that allow more, for driver 535."""
+    __main__.main(["--facts", "example", *flags])
+    return capsys.readouterr().out.rpartition("To use a ")[2].splitlines()
+
+
+def test_an_ordinary_plan_does_not_speak_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody knows what it has before it is read, and 1.26.0 works."""
+    _, way, _, _, command = last_lines(capsys)
+
+    assert way.startswith("  onnxruntime-gpu 1.31.1 ")
+    assert command.endswith("--apply")
+
+
+@pytest.mark.parametrize(
+    ("flags", "again"),
+    [
+        (["--verbose"], "  ortgpu-fix --facts example"),
+        (["--ort", "1.31.1"], "  ortgpu-fix --facts example --ort 1.31.1"),
+    ],
+)
+def test_who_asks_for_more_reads_the_two_commands(
+    flags: list[str], again: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = last_lines(capsys, *flags)
+
+    at = lines.index(READ)
+    assert lines[at + 1] == again
+    assert "What Microsoft's index has is not known here" in lines[at - 1]
