@@ -108,7 +108,7 @@ def plan_sections(
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
     sections.append(Section(rows=tuple(Row(text=way_text(way, texts)) for way in plan.ways)))
-    sections.append(_unlock(plan, texts, elsewhere=shows_other_index(plan, verbose or asked)))
+    sections.append(_unlock(plan, texts, elsewhere=shows_other_index(plan, asked=verbose or asked)))
     sections.append(_verdict(plan, texts, command, facts, asked=asked, where=where))
     return tuple(section for section in sections if section.rows)
 
@@ -256,7 +256,7 @@ def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
         yield Row(text=texts.label("runs-on", driver=plan.runs_on.driver, gpus=gpus))
 
 
-def shows_other_index(plan: Plan, asked: bool) -> bool:
+def shows_other_index(plan: Plan, *, asked: bool) -> bool:
     """Tell whether a plan says which other index may have more: nobody knows before it is read.
 
     So not where PyPI has what works, unless more is `asked`.

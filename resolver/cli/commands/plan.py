@@ -105,7 +105,7 @@ def print_plan(
 
         sections = (*sections[:-1], requirements_section(files, texts, written=False), sections[-1])
     url = next((row.url for row in plan.unlock if row.url), "")
-    if url and shows_other_index(plan, arguments.verbose or asked):
+    if url and shows_other_index(plan, asked=arguments.verbose or asked):
         look = looking_section(looking(arguments, url, inputs.facts), texts)
         sections = (*sections[:-1], look, sections[-1])
     console.print_sections(sections)
