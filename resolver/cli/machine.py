@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from ..facts.project_tool import LOCKS, RECEIPTS, locked_release, tool_of_folder
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target
 from ..matrix.model import Matrix, libraries_of
+from ..messages.catalog import load_texts
 from ..probe.interpreter import chosen_by
+from ..probe.kernel import kernel_python
 from ..probe.libraries import find_text
 from ..probe.machine import probe
 from ..probe.mistaken import find_old_place, find_other_command, find_shadow
 from ..utils.files import is_file
 from ..utils.process import run
+from .command_line import in_shells
+from .console import print_notice, user_language
 from .described import start_looking
 from .facts_files import capability_of
 from .flags import CommandLine
@@ -42,7 +47,19 @@ def probe_machine(arguments: CommandLine, environ: Mapping[str, str]) -> tuple[F
     facts = capture.facts(found.capture, capability_of, elsewhere=elsewhere)
     sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
     facts = facts._replace(sources=sources)
+    if arguments.python is None:
+        _show_kernel(found.target, environ)
     return with_surroundings(facts, found.target, environ), found.target
+
+
+def _show_kernel(target: Target, environ: Mapping[str, str]) -> None:
+    """Say in a cell of a notebook that its kernel has another Python than the one looked at."""
+    kernel = kernel_python(os.getppid())
+    if kernel is None or kernel.parent.parent.resolve() == Path(target.prefix).resolve():
+        return
+    texts = load_texts(user_language(environ))
+    command = in_shells(("ortgpu-fix", "--python", str(kernel)))
+    print_notice(texts.label("kernel-elsewhere", path=target.executable, command=command))
 
 
 def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts:
