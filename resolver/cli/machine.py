@@ -9,7 +9,14 @@ from pathlib import Path
 from ..errors import Error
 from ..facts import capture
 from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platform, Provider
-from ..facts.project_tool import LOCKS, RECEIPTS, locked_release, tool_of_folder
+from ..facts.project_tool import (
+    ENVIRONMENT_FILES,
+    LOCKS,
+    RECEIPTS,
+    environment_named,
+    locked_release,
+    tool_of_folder,
+)
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target
 from ..matrix.model import Matrix, libraries_of
@@ -132,7 +139,7 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     files |= {tool: folder / file for tool, file in LOCKS.items()}
     tools = [tool for tool, file in files.items() if is_file(file)]
     owner = tools[0] if tools else tool_of_folder(target.prefix)
-    project = owner if target.kind == "venv" else None
+    project = owner if target.kind == "venv" else _conda_tool(target, Path.cwd())
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
     command = find_other_command(target, environ)
@@ -140,7 +147,9 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     home = environ.get("HOME") or environ.get("USERPROFILE")
     python = facts.python._replace(
         project=project,
-        locked=locked_release(project, find_text(files[project]) or "") if project else None,
+        locked=locked_release(project, find_text(files[project]) or "")
+        if project in files
+        else None,
         shadow=None if shadow is None else redact(str(shadow), home),
         command=None if command is None else redact(str(command), home),
         moved_from=None if moved_from is None else redact(moved_from, home),
@@ -148,6 +157,17 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
         change_size=size,
     )
     return facts._replace(python=python)
+
+
+def _conda_tool(target: Target, cwd: Path) -> str | None:
+    """Return what makes a conda environment anew: pixi, or conda from an environment.yml here."""
+    if target.kind != "conda":
+        return None
+    if target.managed_by == "pixi":
+        return "pixi"
+    texts = (find_text(cwd / file) for file in ENVIRONMENT_FILES)
+    named = {environment_named(text) for text in texts if text is not None}
+    return "conda" if Path(target.prefix).name in named else None
 
 
 def _change(target: Target) -> tuple[ChangeState | None, int]:

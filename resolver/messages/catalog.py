@@ -26,7 +26,7 @@ _PATHS = frozenset({"file", "folder", "path", "prefix", "target"})
 """The names of values that are paths, which may have line breaks in them."""
 _LONGEST = 8000
 """Characters of one value in a text; a hostile file may have a line of megabytes."""
-_COMMAND = re.compile(r"(`(?:conda|ortgpu-fix|pip|python|uv)\b[^`]* [^`]*`)")
+_COMMAND = re.compile(r"(`(?:conda|ortgpu-fix|pip|pixi|python|uv)\b[^`]* [^`]*`)")
 """A command in a text, where a value, as the name of a package, is a word of a shell."""
 
 

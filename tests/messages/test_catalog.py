@@ -228,7 +228,7 @@ def test_every_command_of_a_text_is_known_as_one() -> None:
         for key in ("text", "message", "hint", "summary", "remedy")
         for text in (row.get(key, {}).values() if isinstance(row, dict) else ())
         for part in commands(text)
-        if not re.match(r"(?:conda|ortgpu-fix|pip|python|uv)\b", part)
+        if not re.match(r"(?:conda|ortgpu-fix|pip|pixi|python|uv)\b", part)
         if not part.startswith("poetry add")  # of several words, which are all ours
     ]
 
