@@ -259,9 +259,9 @@ def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
 def shows_other_index(plan: Plan, *, asked: bool) -> bool:
     """Tell whether a plan says which other index may have more: nobody knows before it is read.
 
-    So not where PyPI has what works, unless more is `asked`.
+    So not where PyPI has what works as things are, unless more is `asked`.
     """
-    return asked or plan.verdict == "impossible"
+    return asked or plan.verdict == "impossible" or bool(plan.needs)
 
 
 def _unlock(plan: Plan, texts: Texts, *, elsewhere: bool) -> Section:
