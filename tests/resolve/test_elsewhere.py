@@ -123,3 +123,19 @@ def test_the_machine_of_a_real_report() -> None:
     folder = {"distribution": gpu_build[0], "version": "1.26.0", "cuda": "12.8", "intact": True}
 
     assert elsewhere(facts(APP, *packages, driver=D580, onnxruntime=folder)) == [CUDA_13]
+
+
+def test_what_the_index_turned_out_to_have_is_planned_and_no_way_any_more() -> None:
+    """`matrix --update --ort-index-url` adds it; PyPI's own goes before it where that one works."""
+    last = next(b for b in MATRIX.builds if (b.version, b.platform) == ("1.26.0", "linux_x86_64"))
+    read = last._replace(version="1.31.1", index_url=FEED.format("12"))
+    matrix = MATRIX._replace(builds=(*MATRIX.builds, read))
+
+    def planned(**machine: Any) -> tuple[str, str, str | None]:
+        made = resolve(from_json(facts(**machine)), PlanOptions(), matrix)
+        [build] = [row for row in made.install if row.name == "onnxruntime-gpu"]
+        return build.version, build.index_url, made.cuda
+
+    assert planned() == ("1.31.1", FEED.format("12"), "12")
+    assert planned(driver=D580) == ("1.31.1", "pypi", "13")
+    assert elsewhere(facts(), matrix, onnxruntime="==1.31.1") == []
