@@ -34,7 +34,7 @@ PLATFORMS = {
     "windows": Platform(system="windows", machine="x86_64"),
 }
 """By the values of `--platform`, and by what a driver's release tells."""
-_ALWAYS = frozenset({"check_lock", "facts", "lock", "download"})
+_ALWAYS = frozenset({"check_lock", "facts", "lock", "download", "download_libraries"})
 """The commands that make sense for this machine, too, where no environment is named."""
 WITHOUT_ENVIRONMENT = _ALWAYS | {"plan", "explain"}
 """Those that neither run nor change anything in an environment."""
@@ -65,10 +65,13 @@ def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Pa
 
     So it is where `--python` is a version, where `--platform` names another system than a Python
     here has, and where nothing names an environment and none is needed: what this program has in
-    its own is no application's, and `--apply` would refuse it.
+    its own is no application's, and `--apply` would refuse it. A program that is not Python has
+    none.
     """
     if line.command not in WITHOUT_ENVIRONMENT or line.machines:
         return False
+    if line.command == "download_libraries":
+        return True
     if line.python is not None:
         return is_version(line.python, environ, cwd)
     if line.platform is not None:

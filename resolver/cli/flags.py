@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from keyword import iskeyword
 from os.path import isdir
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -50,8 +51,8 @@ class Flag(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The name of its value in `CommandLine`."""
-        return self.name.replace("-", "_")
+        """The name of its value in `CommandLine`; `for_`, as Python keeps `for` for itself."""
+        return self.name.replace("-", "_") + "_" * iskeyword(self.name)
 
     @property
     def spellings(self) -> tuple[str, ...]:

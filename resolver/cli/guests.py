@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .flags import CORE_FLAGS, CommandLine, Flag
 
-GUESTS = ("bench", "explain", "machines", "run", "update")
+GUESTS = ("bench", "explain", "libraries", "machines", "run", "update")
 """Their directories; one line each."""
 _PACKAGE = __package__.rpartition(".")[0]
 

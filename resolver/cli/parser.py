@@ -269,7 +269,7 @@ def run_command(line: CommandLine, environ: Mapping[str, str]) -> int:
     except KeyboardInterrupt as error:
         if line.command == "apply":
             raise Error("interrupted") from error
-        if line.command == "download":
+        if line.named == "download":
             raise Error("interrupted-download", folder=line.directory) from error
         raise
 

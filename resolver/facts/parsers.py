@@ -6,6 +6,7 @@ Any text is accepted; what cannot be parsed is absent, never an exception.
 from __future__ import annotations
 
 import json
+import mmap
 import re
 import struct
 from collections.abc import Mapping
@@ -135,7 +136,7 @@ Source: https://learn.microsoft.com/windows/win32/api/verrsrc/ns-verrsrc-vs_fixe
 """
 
 
-def parse_dll_version(content: bytes) -> str | None:
+def parse_dll_version(content: bytes | mmap.mmap) -> str | None:
     """Return the file version (`14.42.34433.0`) of a DLL, or None."""
     at = content.find(_FIXED_FILE_INFO)
     if at < 0 or len(content) < at + 16:

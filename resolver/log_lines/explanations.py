@@ -229,6 +229,7 @@ def _explanation(
         cause, remedy = row.by_release.cause, row.by_release.remedy
     maybe = found[0].if_wanted
     headline, rest = (row.what, cause[language]) if row.what else _first_sentence(cause[language])
+    commands = origin.commands.get(row.about, ()) if origin else row.commands
     return Explanation(
         code=row.code,
         severity="info" if maybe else row.severity,
@@ -237,7 +238,7 @@ def _explanation(
         line_number=first.evidence.line_number,
         cause=_filled(rest, values),
         remedy=remedy[language].format_map(values),
-        commands=() if origin or maybe else row.commands,
+        commands=() if maybe else tuple(command.format_map(values) for command in commands),
         fixable=row.fixable and origin is None and not maybe,
         sources=row.sources,
         certain=not row.generic and not maybe,
@@ -293,9 +294,10 @@ def _values(named: Sequence[LibraryName]) -> dict[str, str]:
 def needed_files(
     rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
 ) -> dict[str, str]:
-    """Return `files` and `wheels` for the libraries that a log names, and for its `release`.
+    """Return `files`, `wheels` and the option `of_cuda` for the libraries that a log names.
 
-    Where neither tells the CUDA major, those of every major are returned, each with its releases.
+    Beside them the log's `release` counts. Where neither tells the CUDA major, those of every major
+    are returned, each with its releases.
     """
     names = [library.name.lower() for library in named]
     windows = any(name.endswith(".dll") for name in names)
@@ -306,11 +308,13 @@ def needed_files(
         for row in chosen
     ]
     if len(chosen) == 1:
-        return {"files": files[0], "wheels": chosen[0].wheels}
+        option = f" --cuda {chosen[0].cuda}"
+        return {"files": files[0], "wheels": chosen[0].wheels, "of_cuda": option}
     heads = [f"CUDA {row.cuda} (onnxruntime {row.releases}): " for row in chosen]
     return {
         "files": "; ".join(head + text for head, text in zip(heads, files, strict=True)),
         "wheels": "; ".join(f"CUDA {row.cuda}: {row.wheels}" for row in chosen),
+        "of_cuda": "",
     }
 
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 ByLanguage = Mapping[str, str]
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-PLACEHOLDERS = frozenset({"library", "distribution", "major", "files", "wheels"})
+PLACEHOLDERS = frozenset({"library", "distribution", "major", "files", "wheels", "of_cuda"})
 
 
 class ByRelease(NamedTuple):
@@ -87,6 +87,8 @@ class ProgramKind(NamedTuple):
     traces: tuple[Pattern, ...]
     remedies: Mapping[str, ByLanguage]
     """By what a failure is about."""
+    commands: Mapping[str, tuple[str, ...]]
+    """Those that its remedies name, by the same."""
     bundled: bool
     """Whether it brings an onnxruntime itself: no package of Python's mends that."""
     besides: bool
@@ -274,6 +276,7 @@ def _origin(row: Mapping[str, Any]) -> ProgramKind:
         name=row["name"],
         traces=_patterns(row.get("traces", ()), "traces"),
         remedies=remedies,
+        commands={about: tuple(lines) for about, lines in row.get("commands", {}).items()},
         bundled=row.get("bundled", False),
         besides=row.get("besides", False),
         unless=_patterns(row.get("unless", ()), "unless"),

@@ -27,7 +27,7 @@ def read_provider(folder: Path) -> Provider | None:
     if path is None:
         return Provider()
     module = find_text(folder / "__init__.py") or ""
-    provider = _read(path)
+    provider = read_library(path)
     return provider and provider._replace(preload_dlls="def preload_dlls" in module)
 
 
@@ -40,14 +40,15 @@ def read_plugin(folder: Path, libraries: Sequence[str]) -> Provider | None:
     """
     names = [path.rpartition("/")[2] for path in libraries]
     path = next((path for path in libraries if "onnxruntime_providers_" in path), None)
-    provider = _read(folder / path) if path else None
+    provider = read_library(folder / path) if path else None
     if provider is None:
         return None
     links = (link for link in provider.links if link not in names)
     return provider._replace(links=tuple(links))
 
 
-def _read(path: Path) -> Provider | None:
+def read_library(path: Path) -> Provider | None:
+    """Return what the library of a provider says; None where it is unreadable."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _dll(data) if path.suffix == ".dll" else _shared_object(data)

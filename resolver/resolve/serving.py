@@ -75,8 +75,6 @@ def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) 
 
     None where there is no set, or its onnxruntime is no build of which that is known.
     """
-    if not plan.selection:
-        return None
     names = {wheel.name for wheel in plan.selection}
     kept = (row for row in facts.packages if row.name not in names | {*plan.uninstall})
     there = {(row.name, row.version): row for row in facts.packages}
@@ -90,7 +88,7 @@ def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) 
     if plan.install:  # it brings its own libraries
         after = after._replace(libraries=())
     serves = serving(after, matrix, known)
-    if serves.release is None or serves.driver is None:
+    if not plan.selection or serves.release is None or serves.driver is None:
         return None
     return RunsOn(serves.driver, neighbours(serves.gpus, known))
 

@@ -7,11 +7,11 @@ release, and wheels, releases and drivers that no table has. Each plan is judged
 tests/support/checker.py, which reads the tables and knows no resolver, and so are the plans of the
 recorded machines of tests/captures. Of as many machines, a newer driver is compared with an older
 one: it makes no answer worse, but where its branch dropped a GPU. Each is planned with `--prefer
-small`, too, and tests/support/raw_small.py tries every set with fewer bytes. Of a third as many the
+small`, too, and tests/support/raw_small.py tries every set with fewer bytes. Where a plan says that
+nothing works on the machine, nothing does in an empty environment either. Of a third as many the
 driver, the GPUs or both are taken away: the case that is shown for what was there is the plan that
-comes out with it. The dated result,
-which counts what the machines were, goes to scripts/prove/results/; the exit code is 1 where the
-judge finds something.
+comes out with it. The dated result, which counts what the machines were, goes to
+scripts/prove/results/; the exit code is 1 where the judge finds something.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from random_machines import (
     is_no_worse,
     known_gpus,
     plan,
+    says_wrongly_that_nothing_works,
     unlike_its_case,
 )
 
@@ -96,6 +97,10 @@ def prove_plans(count: int, number: int) -> dict[str, Any]:
         usual = {"usual": selection_of(made)}
         seen["with a smaller set"] += selection_of(small) != selection_of(made)
         seen["MB less"] += (made.get("prefer_small") or {"less": 0})["less"] // 1_000_000
+        nothing = says_wrongly_that_nothing_works(document)
+        seen["on which nothing works"] += nothing is not None
+        if nothing:
+            wrong.append(f"something works there: {json.dumps(document)}")
         wrong.extend(
             f"small: {line}: {json.dumps(document)}"
             for line in check(document, small, TABLES, options | usual)

@@ -80,7 +80,8 @@ def test_the_cuda_major_is_that_of_the_library_or_of_the_release(
 def test_a_program_of_another_kind_is_told_the_files(program: str) -> None:
     (found,) = explain_log(PROGRAMS[program] + MISSING.format("cublasLt64_12.dll"), TABLE)
 
-    assert (found.origin, found.commands) == (program, ())
+    fetch = "ortgpu-fix download -d gpu-libraries --libraries --cuda 12"
+    assert (found.origin, found.commands, found.fixable) == (program, (fetch,), False)
     assert "cublas64_12.dll, cublasLt64_12.dll, cudart64_12.dll, cufft64_11.dll" in found.remedy
     assert "cudnn*64_9.dll" in found.remedy
     assert "nvidia-cublas-cu12" in found.remedy

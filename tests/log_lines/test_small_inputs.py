@@ -74,7 +74,10 @@ def test_a_half_removed_package_is_known() -> None:
 def test_the_install_of_onnxruntime_node_found_no_cuda_build(line: str) -> None:
     [node] = found(line)
 
-    assert (node.code, node.fixable, node.commands) == ("node-cuda-not-downloaded", False, ())
+    assert (node.code, node.fixable) == ("node-cuda-not-downloaded", False)
+    assert node.commands == (
+        "ortgpu-fix download -d gpu-libraries --libraries --for node_modules/onnxruntime-node",
+    )
     assert "ONNXRUNTIME_NODE_INSTALL_CUDA" in node.remedy
 
 

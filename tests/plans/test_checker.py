@@ -27,6 +27,7 @@ from random_machines import (
     is_no_worse,
     newest,
     plan,
+    says_wrongly_that_nothing_works,
 )
 
 from ortgpu_fix.resolve.options import PlanOptions
@@ -67,6 +68,13 @@ def after(document: Document, made: Document) -> Document:
         fitting = [text for text in known if text[0].isdigit() and text in wanted.specifier]
         there[wanted.name] = {"name": wanted.name, "version": fitting[-1]}
     return {**document, "packages": list(there.values())}
+
+
+@given(documents())
+@many
+@pytest.mark.slow
+def test_where_a_plan_says_that_nothing_works_nothing_does(document: Document) -> None:
+    assert not says_wrongly_that_nothing_works(document)
 
 
 @given(documents())

@@ -101,6 +101,7 @@ def _only(guest: str) -> tuple[str, ...]:
     return {
         "bench": ("verify", "data/matmul.onnx"),
         "explain": ("explain", "README.md"),
+        "libraries": ("download", "-d", "x", "--libraries"),
         "machines": ("--facts", "example", "--facts", "data/example_machine.json"),
         "run": ("run", "--", sys.executable, "-c", ""),
         "update": ("matrix", "--update"),

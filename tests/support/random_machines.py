@@ -16,6 +16,8 @@ from ortgpu_fix.facts.gpu_names import known_capabilities
 from ortgpu_fix.facts.model import Driver, Gpu
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.report.plan import plan_sections
 from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.cases import plan_by_cases
 from ortgpu_fix.resolve.opened import plan_for
@@ -299,6 +301,20 @@ def plan(document: Document, options: PlanOptions | None = None) -> Document:
     made = resolve(facts_json.from_json(document), options or PlanOptions(), MATRIX)
     document_of_it: Document = json.loads(json.dumps(plan_json(made, TEXTS)))
     return document_of_it
+
+
+def says_wrongly_that_nothing_works(document: Document) -> bool | None:
+    """Tell whether a plan says so of a machine on which an empty environment gets a set.
+
+    None: it does not say so.
+    """
+    facts = facts_json.from_json(document)
+    made = resolve(facts, PlanOptions(), MATRIX)
+    sections = plan_sections(made, facts, TEXTS, verbose=False, asked=False, command="")
+    if TEXTS.label("impossible") not in plain(sections[-1:]):
+        return None
+    empty = facts_json.from_json({**document, "packages": []})
+    return resolve(empty, PlanOptions(), MATRIX).verdict != "impossible"
 
 
 def chosen(made: Document) -> Version:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from ...log_lines.explanations import Explanation, LogLine
@@ -84,7 +85,8 @@ def _fix(
         return [*rows, Row(text=listed)] if installs else rows
     rows = [Row(head=head, text=each.remedy)]
     owner = f"  # {texts.label('for-owner')}"
-    commands = [line for line in each.commands if not line.startswith("ortgpu-fix")]
+    # the other commands of this program are told at the end, as they are for that machine
+    commands = [line for line in each.commands if not re.match("ortgpu-fix(?! download)", line)]
     rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", whole=True) for x in commands]
     return rows
 

@@ -89,8 +89,10 @@ def advice_of(
     if group.verdict == "asked-not-got":
         mistaken = "Unknown Provider Type" in "".join(group.first.errors)
         listed = (reason("session-providers"),) if mistaken else ()
-        fix = _packed(packed) if packed else reason("session-mend")
-        return (*listed, fix)
+        if packed is None:
+            return (*listed, reason("session-mend"))
+        packs = group.not_in_build or not group.why or any(each.fixable for each in group.why)
+        return (*listed, *([_packed(packed)] if packs else []))
     if group.verdict == "asked-tensorrt-got-cuda":
         return (reason("session-tensorrt"),)
     if group.verdict == "got":
