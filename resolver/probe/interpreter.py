@@ -22,7 +22,8 @@ DOT_VENV = ".venv"
 FOLDERS = (DOT_VENV, "venv")
 """Where a virtual environment lies in the folder of a project, by custom."""
 ON_PATH = "PATH"
-"""What names an environment whose Python is the first on PATH, as in many images."""
+"""What names an environment whose Python is the first on PATH, as in many images, for a program
+that pipx or uv has in an environment of its own."""
 _VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
 _LAUNCHED = re.compile(r"py:\d[\w.-]*|-V:[\w./-]+")
 """Forms of Windows' launcher: https://docs.python.org/3/using/windows.html#launcher."""
@@ -108,18 +109,20 @@ def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
 
 
 def _first_on_path(environ: Mapping[str, str], cwd: Path) -> Path | None:
-    """Return the first Python on PATH where it is that of a virtual environment, and not our own.
+    """Return the first Python on PATH where it is that of a virtual environment.
 
-    `uvx` puts the environment that it made for this program before all others.
+    None where this program lies in an application's environment: that one is meant. `uvx` puts what
+    it made for this program before all others.
     """
+    if not is_private(Path(sys.prefix)):
+        return None
     folders = [cwd / folder for folder in environ.get("PATH", "").split(os.pathsep) if folder]
     pythons = (folder / name for folder in folders for name in ("python", "python.exe"))
     for python in pythons:
         prefix = python.parent.parent
         if not is_file(python) or is_private(prefix):
             continue
-        is_venv = is_file(prefix / "pyvenv.cfg") and prefix.resolve() != Path(sys.prefix).resolve()
-        return python if is_venv else None
+        return python if is_file(prefix / "pyvenv.cfg") else None
     return None
 
 

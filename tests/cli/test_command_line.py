@@ -221,7 +221,7 @@ def test_a_venv_that_is_first_on_the_path_is_active_as_images_have_it(
     assert not interpreter.is_alone({"PATH": "."}, venv / "bin")
 
 
-def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
+def test_who_named_the_environment_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv = tmp_path / ".venv"
     assert interpreter.chosen_by(None, {}, tmp_path) == OWN_ENVIRONMENT
     venv.mkdir()
@@ -232,6 +232,7 @@ def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
     assert interpreter.chosen_by(None, conda | {"CONDA_DEFAULT_ENV": "base"}, tmp_path) == ".venv"
     (venv / "bin").mkdir()
     (venv / "bin" / "python").touch()
+    monkeypatch.setattr(interpreter.sys, "prefix", "/cache/archive-v0/x")  # type: ignore[attr-defined]
     assert interpreter.chosen_by(None, {"PATH": str(venv / "bin")}, tmp_path) == "PATH"
     assert interpreter.chosen_by(None, conda | {"VIRTUAL_ENV": "/v"}, tmp_path) == "VIRTUAL_ENV"
     assert interpreter.chosen_by("p", {"VIRTUAL_ENV": "/v"}, tmp_path) == "--python"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     private.mkdir()
     (private / "uv-receipt.toml").touch()
     monkeypatch.setattr(sys, "prefix", str(private))
+    monkeypatch.setenv("PATH", os.defpath)  # without the environment of these tests
     folder = tmp_path / "empty"
     folder.mkdir()
     monkeypatch.chdir(folder)

@@ -19,6 +19,7 @@ import onnx
 import onnx.parser
 import pytest
 from drivers import A100, simulate
+from environments import path_without_ours
 
 from ortgpu_fix.cli.guests import NAMES as COMMANDS
 from ortgpu_fix.data_files import example_machine, load_table
@@ -235,7 +236,7 @@ def typed(
     """Run a command as it is typed in `folder`, by somebody whose home lies beside it."""
     if command.endswith("-d DIR"):  # gigabytes that are here already
         (folder / "wheels").rename(folder / "DIR")
-    path = os.pathsep.join([driver["PATH"], str(programs), os.environ["PATH"]])
+    path = os.pathsep.join([driver["PATH"], str(programs), path_without_ours()])
     handed = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     home = folder.parent / "home"
     return subprocess.run(

@@ -85,13 +85,16 @@ def test_what_is_active_goes_before_what_lies_here(tmp_path: Path) -> None:
         (tmp_path / ".venv" / folder / "activate").unlink()
 
 
-def test_a_venv_that_is_first_on_the_path_is_active(tmp_path: Path) -> None:
+def test_a_venv_that_is_first_on_the_path_is_active(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So images have it; `uvx` puts its own before it, and that is passed over."""
     for name in ("image", "archive-v0/made", "system", ".venv"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin" / "python").touch()
         (tmp_path / name / "pyvenv.cfg").touch()
     (tmp_path / "system" / "pyvenv.cfg").unlink()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "archive-v0" / "made"))
 
     def chosen(*first: str, **environ: str) -> Path:
         path = os.pathsep.join(["", "empty", *(f"{name}/bin" for name in first)])
@@ -103,6 +106,8 @@ def test_a_venv_that_is_first_on_the_path_is_active(tmp_path: Path) -> None:
     assert chosen("system", "image") == here
     assert chosen("archive-v0/made") == here
     assert chosen("image", VIRTUAL_ENV=".venv") == here
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "system"))
+    assert chosen("image") == here  # an application's environment has this program in it
 
 
 def test_a_venv_in_the_current_folder_has_one_of_two_names(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from environments import path_without_ours
 
 from support.first_steps import NOT_COPIED
 from support.local_index import LocalIndex
@@ -78,7 +79,7 @@ def ran(words: list[str], home: Path) -> subprocess.CompletedProcess[str]:
     outside = home / "project"
     outside.mkdir(parents=True)
     env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
-    env |= {"HOME": str(home), "LANG": "C.UTF-8"}
+    env |= {"HOME": str(home), "LANG": "C.UTF-8", "PATH": path_without_ours()}
     return subprocess.run(
         words, cwd=outside, env=env, capture_output=True, text=True, encoding="utf-8", check=False
     )

@@ -42,6 +42,13 @@ def own_base() -> Path:
     return Path(sys.base_prefix) / "bin" / version
 
 
+def path_without_ours() -> str:
+    """Return PATH without the environment that runs the tests, which would be an active one."""
+    ours = Path(sys.executable).parent
+    folders = os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if Path(folder) != ours)
+
+
 def make_venv(python: Path, folder: Path, *options: str) -> Path:
     """Make a venv without pip and return its interpreter."""
     subprocess.run([python, "-m", "venv", "--without-pip", *options, folder], check=True)
