@@ -35,6 +35,7 @@ _OWN_SOURCES = re.compile(r"file://(?!\S*\.whl)")
 _LAST_LINES = 12
 _COLOURS = {"FORCE_COLOR", "CLICOLOR_FORCE"}
 """CI systems set them, and what a tool writes and prints is read here."""
+_INDEX = re.compile(r"^--index-url (\S+)", re.MULTILINE)
 _COMMAND = re.compile(r"^# +((?:pip-compile|uv pip compile)\b.*)$", re.MULTILINE)
 
 
@@ -134,7 +135,7 @@ def lock_project(
         root = mirror(project.root, files, Path(os.path.realpath(folder), "project"))
         argv = tool.lock(again=before is not None)
         if project.tool == "pip-tools":
-            argv = _compile_command(before)
+            argv = _compile_command(project.lock, before)
         done = tool.run(argv, root)
         lock = root / project.lock.relative_to(project.root)
         if done.returncode != 0 or not lock.is_file():
@@ -167,15 +168,22 @@ def remaining(tool: Tool, root: Path, ours: Collection[str]) -> tuple[str, ...]:
     return tuple(f"{act or ''} {name}".strip() for name, act in found if name not in ours)
 
 
-def _compile_command(compiled: bytes | None) -> list[str]:
-    """Return the arguments of `uv` that compile again what `compiled` is, by its head.
+def _compile_command(lock: Path, compiled: bytes | None) -> list[str]:
+    """Return the arguments of `uv` that compile `lock` again as it is `compiled`, by its head.
 
-    uv reads and writes the same files as pip-compile.
+    uv reads and writes the same files as pip-compile, which writes by itself what uv is asked for:
+    into the file of that name, and where the wheels are from.
     """
-    found = _COMMAND.search((compiled or b"").decode("utf-8", "replace"))
+    text = (compiled or b"").decode("utf-8", "replace")
+    found, index = _COMMAND.search(text), _INDEX.search(text)
     words = found[1].split() if found else []
-    skip = 3 if words[:1] == ["uv"] else 1
-    return ["pip", "compile", "--quiet", *words[skip:]]
+    words = words[3 if words[:1] == ["uv"] else 1 :]
+    more = [] if "--emit-find-links" in words else ["--emit-find-links"]
+    if not any(word.startswith(("-o", "--output-file")) for word in words):
+        more += ["--output-file", lock.name]
+    if index and not any(word.startswith(("-i", "--index-url")) for word in words):
+        more += ["--index-url", index[1], "--emit-index-url"]
+    return ["pip", "compile", "--quiet", *words, *more]
 
 
 def _failed(tool: Tool, done: Finished) -> Error:

@@ -15,6 +15,7 @@ and the package index for numpy.
 from __future__ import annotations
 
 import argparse
+import copy
 import hashlib
 import json
 import os
@@ -82,6 +83,24 @@ class Bench:
             "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
         }
 
+    def with_tool(self, wanted: str) -> Bench:
+        """Return the same with another release of a tool, in an environment of its own."""
+        if not wanted:
+            return self
+        other, place = copy.copy(self), self.work / wanted
+        if not place.exists():
+            subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+            argv = [str(place / "bin/python"), "-m", "pip", "install", "-q", wanted]
+            subprocess.run(argv, check=True)
+        alone = self.work / f"{wanted} alone"  # its Python is none of the project's
+        alone.mkdir(exist_ok=True)
+        name = wanted.partition("==")[0]
+        if not (alone / name).exists():
+            (alone / name).symlink_to(place / "bin" / name)
+        path = f"{alone}{os.pathsep}{self.environ['PATH']}"
+        other.environ = self.environ | {"PATH": path}
+        return other
+
     def run(
         self, folder: Path, *words: str | Path, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
@@ -133,8 +152,11 @@ def bytes_of(folder: Path) -> dict[str, str]:
 class Kind:
     """A kind of project: how its tool makes it, syncs it, and what it means for a Mac."""
 
+    tool: str = ""
+    """Which release of its tool makes it, `uv==0.5.31`; empty: the one that is there."""
+
     def __init__(self, bench: Bench, name: str) -> None:
-        self.bench, self.name = bench, name
+        self.bench, self.name = bench.with_tool(self.tool), name
         self.folder = bench.work / name
         self.python = self.folder / VENV / "bin" / "python"
         self.flags: tuple[str, ...] = ()
@@ -234,6 +256,18 @@ class UvWide(UvProject):
         self.do("uv", "add", "--quiet", *self.added)
 
 
+class OldUv(UvProject):
+    """With a uv of January 2025."""
+
+    tool = "uv==0.5.31"
+
+
+class OlderUv(UvProject):
+    """With a uv of January 2026."""
+
+    tool = "uv==0.9.30"
+
+
 class UvWorkspace(UvProject):
     """A member of a workspace requires onnxruntime, and is synced."""
 
@@ -284,6 +318,33 @@ class PoetryProject(Kind):
         wanted = [part for part in lock.split("[[package]]") if 'name = "onnxruntime"\n' in part]
         of_mac = next(part for part in wanted if "+ortgpu" not in part)
         return f"onnxruntime=={of_mac.split('version = ')[1].splitlines()[0].strip(chr(34))}"
+
+
+class Poetry1(PoetryProject):
+    """As Poetry 1.8 makes it, with its own table of dependencies."""
+
+    tool = "poetry==1.8.5"
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.folder.mkdir()
+        self.do("poetry", "init", "-n", "--name", "app", "--python", ">=3.11")
+        path = self.folder / "pyproject.toml"
+        text = path.read_text("utf-8")
+        path.write_text(text.replace("[tool.poetry]\n", "[tool.poetry]\npackage-mode = false\n"))
+        self.do("poetry", "source", "add", "--priority=primary", "here", self.bench.index)
+        self.do("poetry", "add", "-q", "onnxruntime", "fastembed")
+
+    def sync(self) -> None:
+        """Make the environment as the files say."""
+        self.do("poetry", "install", "-q", "--sync")
+
+    def to_sync(self) -> list[str]:
+        """Return what the tool's sync, run dry, would do."""
+        said = self.do("poetry", "install", "--sync", "--dry-run", "--no-ansi").stdout
+        rows = [row for row in said.splitlines() if row.strip().startswith("- ")]
+        # What it made the environment with it removes at the next sync.
+        return [row for row in rows if "Skipped" not in row and "Removing setuptools" not in row]
 
 
 class PdmProject(Kind):
@@ -356,6 +417,31 @@ class Requirements(Kind):
         return next((row for row in done.stdout.splitlines() if row.startswith("onnxruntime")), "")
 
 
+class PipTools(Requirements):
+    """A file that a person writes, and the one that pip-compile makes of it."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.folder.mkdir()
+        (self.folder / "requirements.in").write_text("# what the service needs\nfastembed\n")
+        self.do("pip-compile", "-q", "requirements.in")
+        self.flags = ("-r", "requirements.txt")
+        self.has_dry_sync = False
+        self.sync()
+
+    def grow(self) -> None:
+        """Add a package, and upgrade the lock."""
+        with (self.folder / "requirements.in").open("a") as file:
+            file.write("humanize\n")
+        self.do("pip-compile", "-q", "--upgrade", "requirements.in")
+        self.install("-r", "requirements.txt")
+
+    def on_a_mac(self) -> str:
+        """Return the line of onnxruntime that a Mac gets: it compiles for itself."""
+        done = self.do("uv", "pip", "compile", "-q", "--no-annotate", *MAC, "requirements.in")
+        return next((row for row in done.stdout.splitlines() if row.startswith("onnxruntime")), "")
+
+
 class RequirementsByUv(Requirements):
     """The same, installed by uv."""
 
@@ -368,9 +454,13 @@ KINDS: dict[str, type[Kind]] = {
     "uv-rembg": UvRembg,
     "uv-wide": UvWide,
     "uv-workspace": UvWorkspace,
+    "uv-0.5": OldUv,
+    "uv-0.9": OlderUv,
     "requirements": Requirements,
     "requirements-uv": RequirementsByUv,
+    "pip-tools": PipTools,
     "poetry": PoetryProject,
+    "poetry-1": Poetry1,
     "pdm": PdmProject,
 }
 

@@ -150,3 +150,29 @@ def test_pdm_moves_nothing_else_in_a_lock_that_is_there(tmp_path: Path, *, locke
     assert made.more == ("numpy",)
     again = ["update", "--no-sync", "onnxruntime", "ortgpu-fix-libraries"]
     assert asked == [["--version"], again if locked else ["lock"], ["sync", "--dry-run"]]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "pip-compile requirements.in",
+        "uv pip compile requirements.in -o requirements.txt",
+        "uv pip compile requirements.in --emit-find-links -i https://b.c -o requirements.txt",
+    ],
+)
+def test_what_pip_compile_made_is_compiled_again_and_finds_the_wheels(
+    tmp_path: Path, head: str
+) -> None:
+    project, changes = project_of(tmp_path / "work")
+    path, lock = project.root / "requirements.in", project.root / "requirements.txt"
+    path.write_text("")
+    lock.write_text(f"#\n#    {head}\n#\n--index-url https://a.b/simple\n")
+    after = b"--no-index\n--find-links gpu-wheels\nonnxruntime==1.0+x\n"
+    files = [FileChange(path, b"", after), changes[1]]
+    project = Project("pip-tools", project.root, {path: b""}, lock)
+    made = lock_project(uv_of(project, tmp_path), project, files, ())
+    rows = made.changes[-1].after.decode().splitlines()
+    assert made.changes[-1].path == lock
+    assert "--find-links gpu-wheels" in rows
+    assert "onnxruntime==1.0+x" in rows
+    assert ("--index-url https://a.b/simple" in rows[1]) is ("https://b.c" not in head)
