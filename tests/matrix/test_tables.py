@@ -111,7 +111,7 @@ def test_the_digest_is_the_same_with_and_without_torch() -> None:
 
 
 def test_the_modules_of_the_loader_are_their_files() -> None:
-    modules = ["__init__.py", "demand.py", "load.py", "lost.py", "service.py"]
+    modules = ["__init__.py", "__main__.py", "demand.py", "load.py", "lost.py", "service.py"]
     assert sorted(load.companion_modules()) == modules
     for text in load.companion_modules().values():
         compile(text, "loader", "exec")
