@@ -46,12 +46,16 @@ class Allowed:
 
 
 def check_environment_owner(target: Target, allowed: Allowed) -> None:
-    """Raise Error `externally-managed`, `conda-environment` or `user-environment`."""
+    """Refuse what is another's.
+
+    Raises Error `externally-managed`, `conda-environment`, `pixi-environment`, `user-environment`.
+    """
     if target.externally_managed and not allowed.externally_managed:
         owner = cause(target.managed_by or OPERATING_SYSTEM)
         raise Error("externally-managed", path=target.executable, owner=owner)
     if target.kind == "conda" and not allowed.conda:
-        raise Error("conda-environment", folder=target.prefix)
+        code = "pixi-environment" if target.managed_by == "pixi" else "conda-environment"
+        raise Error(code, folder=target.prefix)
     if target.kind == "user":
         raise Error("user-environment", path=target.executable)
 

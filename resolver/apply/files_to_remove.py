@@ -86,8 +86,9 @@ def check_removable(
 ) -> None:
     """Refuse what is not ours to remove, or lies elsewhere and is in use.
 
-    Raises Error `installed-editable` or `installed-conda` for one of `names` in the environment,
-    and `installed-outside` for one that does not come again and is imported from outside of it.
+    Raises Error `installed-editable`, `installed-conda` or `installed-pixi` for one of `names` in
+    the environment, and `installed-outside` for one that does not come again and is imported from
+    outside of it.
     """
     for installed in target.installed:
         name, path = installed.name, installed.metadata_path

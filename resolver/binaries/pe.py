@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from .native import BinaryError, Content, Native
 
-_MACHINE_AMD64 = 0x8664
+_MACHINES = (0x8664, 0xAA64)
+"""AMD64 and ARM64: https://learn.microsoft.com/windows/win32/debug/pe-format."""
 _PE32_PLUS = 0x20B
 _EXPORTS, _IMPORTS, _DELAYED = 0, 1, 13
 _MOST = 200_000
@@ -30,7 +31,7 @@ class _Image:
         signature, machine, sections = struct.unpack_from("<4sHH", data, header)
         (optional_size,) = struct.unpack_from("<H", data, header + 20)
         (magic,) = struct.unpack_from("<H", data, header + 24)
-        if signature != b"PE\0\0" or machine != _MACHINE_AMD64 or magic != _PE32_PLUS:
+        if signature != b"PE\0\0" or machine not in _MACHINES or magic != _PE32_PLUS:
             raise BinaryError("not a 64-bit DLL")
         (count,) = struct.unpack_from("<I", data, header + 24 + 108)
         self.directories = [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterable
 
 from ..facts.model import Facts, System
+from ..facts.target import MACHINES
 from ..messages.catalog import Language, Texts, load_texts
 from ..messages.shells import TypedCommand, pasted_commands
 from ..plan.model import Plan, Where
@@ -76,6 +78,14 @@ def _to_paste(path: str | None, system: System) -> str | None:
     if path is None or not (path.startswith("~") or "…" in path):
         return path
     return r"C:\path\to\python.exe" if system == "windows" else "/path/to/python"
+
+
+def looking(line: CommandLine, url: str, facts: Facts) -> tuple[str, str]:
+    """Return the command that reads the builds of the index `url`, and the one that plans again."""
+    here = f"{SYSTEM}_{MACHINES.get(platform.machine().lower(), '')}"
+    everywhere = ["--all-platforms"] if facts.platform.key != here else []
+    read = ("ortgpu-fix", "matrix", "--update", "--ort-index-url", url, *everywhere)
+    return in_shells(read), in_shells(("ortgpu-fix", *words_of(line, ["platform", *_kept()])))
 
 
 def allowing(line: CommandLine, plan: Plan) -> CommandLine:

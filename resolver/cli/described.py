@@ -32,6 +32,7 @@ PLATFORMS = {
     "linux-x86_64": Platform(system="linux", machine="x86_64"),
     "linux-aarch64": Platform(system="linux", machine="aarch64"),
     "windows": Platform(system="windows", machine="x86_64"),
+    "windows-arm64": Platform(system="windows", machine="aarch64"),
 }
 """By the values of `--platform`, and by what a driver's release tells."""
 _ALWAYS = frozenset({"check_lock", "facts", "lock", "download", "download_libraries"})

@@ -16,13 +16,15 @@ if TYPE_CHECKING:  # `--help` is there without them
 Request = TypeVar("Request")
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
-PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows")
+PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows", "windows-arm64")
 """What `--platform` names."""
 PLATFORM_SPELLINGS = {
     "linux_x86_64": "linux-x86_64",
     "linux_aarch64": "linux-aarch64",
     "windows_x86_64": "windows",
     "windows-x86_64": "windows",
+    "windows_aarch64": "windows-arm64",
+    "windows-aarch64": "windows-arm64",
 }
 """How else `--platform` is spelled: as documents and messages of this program do."""
 SHELLS = ("bash", "zsh", "fish", "powershell")

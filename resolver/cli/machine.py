@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import Error
 from ..facts import capture
 from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platform, Provider
-from ..facts.project_tool import LOCKS, RECEIPTS, locked_release, tool_of_folder
+from ..facts.project_tool import (
+    ENVIRONMENT_FILES,
+    LOCKS,
+    RECEIPTS,
+    environment_named,
+    locked_release,
+    tool_of_folder,
+)
 from ..facts.redact import redact
 from ..facts.target import STATE_FOLDER, Target
 from ..matrix.model import Matrix, libraries_of
+from ..messages.catalog import load_texts
 from ..probe.interpreter import chosen_by
+from ..probe.kernel import kernel_python
 from ..probe.libraries import find_text
 from ..probe.machine import probe
 from ..probe.mistaken import find_old_place, find_other_command, find_shadow
 from ..utils.files import is_file
 from ..utils.process import run
+from .command_line import in_shells
+from .console import print_notice, user_language
 from .described import start_looking
 from .facts_files import capability_of
 from .flags import CommandLine
@@ -42,7 +54,19 @@ def probe_machine(arguments: CommandLine, environ: Mapping[str, str]) -> tuple[F
     facts = capture.facts(found.capture, capability_of, elsewhere=elsewhere)
     sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
     facts = facts._replace(sources=sources)
+    if arguments.python is None:
+        _show_kernel(found.target, environ)
     return with_surroundings(facts, found.target, environ), found.target
+
+
+def _show_kernel(target: Target, environ: Mapping[str, str]) -> None:
+    """Say in a cell of a notebook that its kernel has another Python than the one looked at."""
+    kernel = kernel_python(os.getppid())
+    if kernel is None or kernel.parent.parent.resolve() == Path(target.prefix).resolve():
+        return
+    texts = load_texts(user_language(environ))
+    command = in_shells(("ortgpu-fix", "--python", str(kernel)))
+    print_notice(texts.label("kernel-elsewhere", path=target.executable, command=command))
 
 
 def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts:
@@ -115,7 +139,7 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     files |= {tool: folder / file for tool, file in LOCKS.items()}
     tools = [tool for tool, file in files.items() if is_file(file)]
     owner = tools[0] if tools else tool_of_folder(target.prefix)
-    project = owner if target.kind == "venv" else None
+    project = owner if target.kind == "venv" else _conda_tool(target, Path.cwd())
     change, size = _change(target)
     shadow = find_shadow(target, environ, Path.cwd())
     command = find_other_command(target, environ)
@@ -123,7 +147,9 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     home = environ.get("HOME") or environ.get("USERPROFILE")
     python = facts.python._replace(
         project=project,
-        locked=locked_release(project, find_text(files[project]) or "") if project else None,
+        locked=locked_release(project, find_text(files[project]) or "")
+        if project in files
+        else None,
         shadow=None if shadow is None else redact(str(shadow), home),
         command=None if command is None else redact(str(command), home),
         moved_from=None if moved_from is None else redact(moved_from, home),
@@ -131,6 +157,17 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
         change_size=size,
     )
     return facts._replace(python=python)
+
+
+def _conda_tool(target: Target, cwd: Path) -> str | None:
+    """Return what makes a conda environment anew: pixi, or conda from an environment.yml here."""
+    if target.kind != "conda":
+        return None
+    if target.managed_by == "pixi":
+        return "pixi"
+    texts = (find_text(cwd / file) for file in ENVIRONMENT_FILES)
+    named = {environment_named(text) for text in texts if text is not None}
+    return "conda" if Path(target.prefix).name in named else None
 
 
 def _change(target: Target) -> tuple[ChangeState | None, int]:

@@ -16,7 +16,8 @@ class EvidenceError(Exception):
     """A file, page or answer could not be read as what it claims to be."""
 
 
-PLATFORMS = ("linux_x86_64", "linux_aarch64", "windows_x86_64")
+PLATFORMS = ("linux_x86_64", "linux_aarch64", "windows_x86_64", "windows_aarch64")
+_PLAIN = {"any": "any", "win_amd64": "windows_x86_64", "win_arm64": "windows_aarch64"}
 _GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_")
 _LEGACY = {"manylinux2014": (2, 17), "manylinux2010": (2, 12), "manylinux1": (2, 5)}
 
@@ -73,8 +74,8 @@ def wheel_of(name: str, url: str, sha256: str) -> IndexWheel | None:
 
 
 def _platform(tag: str) -> str | None:
-    if tag in {"win_amd64", "any"}:
-        return "any" if tag == "any" else "windows_x86_64"
+    if tag in _PLAIN:
+        return _PLAIN[tag]
     for machine in ("x86_64", "aarch64"):
         parts = tag.split(".")
         if all(part.endswith(machine) and "linux" in part for part in parts):

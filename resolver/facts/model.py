@@ -24,6 +24,7 @@ Architecture = Literal["x86_64", "aarch64"]
 Kind = Literal["venv", "conda", "user", "system"]
 Owner = Literal[
     "uv",
+    "pixi",
     "store",
     "embeddable",
     "pyenv-win",
@@ -34,8 +35,9 @@ Owner = Literal[
 """Where a Python that is no virtual environment came from."""
 OPERATING_SYSTEM = "operating-system"
 """Whose a Python is with a mark of PEP 668 that names nobody."""
-Keeper = Literal["conda", "editable"]
-"""Why this program does not remove a distribution: it is conda's, or the user's own sources."""
+Keeper = Literal["conda", "pixi", "editable"]
+"""Why this program does not remove a distribution: conda or pixi brought it, or it is the user's
+own sources."""
 ChangeState = Literal["kept", "changed", "stale", "unfinished"]
 """A change that can be undone, one whose packages were changed since, remains of one that cannot be
 undone, and one that was interrupted."""
@@ -78,12 +80,14 @@ class Platform(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The platform as `--platform` names it: `linux-x86_64`, `windows`."""
-        return self.system if self.system == "windows" else f"{self.system}-{self.machine}"
+        """The platform as `--platform` names it: `linux-x86_64`, `windows`, `windows-arm64`."""
+        if self.system == "windows":
+            return "windows" if self.machine == "x86_64" else "windows-arm64"
+        return f"{self.system}-{self.machine}"
 
     def is_of(self, name: str) -> bool:
         """Tell whether this is `name`: `windows`, `linux`, `linux-aarch64`."""
-        return f"{self.system}-{self.machine}".startswith(name)
+        return name in {self.system, self.name}
 
     @property
     def c_library(self) -> tuple[str, tuple[int, ...]] | None:
@@ -155,8 +159,8 @@ class Interpreter(NamedTuple):
     """Its `.pth` files are read, so that a companion can load libraries for an unchanged
     application; None where that is not known, as in a file written by hand."""
     project: str | None = None
-    """The tool that makes the environment: from its lock `uv`, `poetry`, `pdm`, or for one program
-    `uv-tool`, `pipx`."""
+    """The tool that makes the environment: from its lock `uv`, `poetry`, `pdm`, `pixi`, from an
+    environment.yml `conda`, or for one program `uv-tool`, `pipx`."""
     locked: str | None = None
     """The release of onnxruntime-gpu in that lock, or the receipt of `uv tool`; None: none."""
     shadow: str | None = None

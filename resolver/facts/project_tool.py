@@ -14,6 +14,9 @@ LOCKS = {
 """The lock beside an environment in the folder of its project."""
 RECEIPTS = {"uv-tool": "uv-receipt.toml", "pipx": "pipx_metadata.json"}
 """What a tool writes into the environment that it makes for one program alone."""
+ENVIRONMENT_FILES = ("environment.yml", "environment.yaml")
+"""What makes a conda environment, in the folder of the project."""
+_NAMED = re.compile(r"""^name:[ \t]*["']?([^\s"'#]+)""", re.MULTILINE)
 _ELSEWHERE = {"poetry": ("pypoetry", "virtualenvs"), "pdm": ("pdm", "venvs")}
 """The tool's own folder, and the folder of environments in it."""
 _LOCKED = re.compile(r'^name = "onnxruntime-gpu"\s*\nversion = "([^"]+)"', re.MULTILINE)
@@ -25,6 +28,12 @@ _RECEIVED = re.compile(r'\{ name = "onnxruntime-gpu",[^}]* specifier = "==([^"*,
 def locked_release(tool: str, text: str) -> str | None:
     """Return the release of onnxruntime-gpu in the lock or receipt of `tool`, or None."""
     match = (_RECEIVED if tool == "uv-tool" else _LOCKED).search(text)
+    return match[1] if match else None
+
+
+def environment_named(text: str) -> str | None:
+    """Return the name of the environment that an environment.yml makes, or None."""
+    match = _NAMED.search(text)
     return match[1] if match else None
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from packaging.utils import canonicalize_name
 
@@ -32,6 +32,8 @@ MACHINES: dict[str, Architecture] = {
 }
 """Our names of what operating systems and interpreters call a machine, in lower case."""
 
+CONDA_TOOLS: tuple[Literal["conda", "pixi"], ...] = ("conda", "pixi")
+"""What installs conda's packages: pixi into environments of its own, with the INSTALLER `conda`."""
 STATE_FOLDER = ".ortgpu-fix"
 """The folder in site-packages in which this program keeps what undoes a change."""
 
@@ -46,7 +48,7 @@ class Installed(NamedTuple):
     """Its dist-info or egg-info."""
     requires: tuple[str, ...] = ()
     installer: str | None = None
-    """The content of the file INSTALLER: `pip`, `uv`, `conda`."""
+    """The content of the file INSTALLER: `pip`, `uv`, `conda`; `pixi` for conda's in pixi's."""
     editable: bool = False
     local: bool = False
     """It was installed from a directory (PEP 610): the user's own sources."""
@@ -65,7 +67,9 @@ class Installed(NamedTuple):
     @property
     def held(self) -> Keeper | None:
         """Why this program does not remove it; None: it does."""
-        return "editable" if self.editable else "conda" if self.installer == "conda" else None
+        if self.editable:
+            return "editable"
+        return next((tool for tool in CONDA_TOOLS if tool == self.installer), None)
 
     @property
     def key(self) -> str:
@@ -208,8 +212,14 @@ def _reply(reply: StrictObject) -> Target:
         raise Error("python-too-old", path=reply.text("executable"), version=version)
     target = _read_target(reply)
     rows = cast("tuple[Installed | str, ...]", target.installed)
+    installed = (row for row in rows if isinstance(row, Installed))
     return target._replace(
-        installed=tuple(row for row in rows if isinstance(row, Installed)),
+        installed=tuple(
+            row._replace(installer="pixi")
+            if (row.installer, target.managed_by) == ("conda", "pixi")
+            else row
+            for row in installed
+        ),
         broken=tuple(row for row in rows if isinstance(row, str)),
     )
 

@@ -57,7 +57,7 @@ VERSION = Annotated[str, _is_version]
 DOTTED = Annotated[str, _matches(r"\d{1,3}\.\d{1,3}")]
 MAJOR = Annotated[str, _matches(r"\d{1,3}")]
 TARGET = Annotated[str, _matches(r"\d{1,2}\.\d[af]?")]
-PLATFORM = Annotated[str, _matches(r"linux_x86_64|linux_aarch64|windows_x86_64")]
+PLATFORM = Annotated[str, _matches(r"(?:linux|windows)_(?:x86_64|aarch64)")]
 PYTHON = Annotated[str, _matches(r"[a-z0-9_.]{1,40}")]
 SHA256 = Annotated[str, _matches(r"(?:[0-9a-f]{64})?")]
 """Empty where an index gives none."""

@@ -312,6 +312,29 @@ class OtherBuild(NamedTuple):
     ptx: tuple[TARGET, ...]
 
 
+class Feed(NamedTuple):
+    """An index of Microsoft's with builds of onnxruntime-gpu for another CUDA major than PyPI's."""
+
+    cuda: str
+    url: str
+    first: VERSION
+    """The oldest release that it is known to have."""
+    platforms: tuple[PLATFORM, ...]
+
+
+class CondaBuild(NamedTuple):
+    """A build of onnxruntime with CUDA on conda-forge, for a platform that has none on PyPI."""
+
+    platform: PLATFORM
+    cuda: str
+    """The CUDA major that the driver has."""
+    version: VERSION
+    build: str
+    """How the build string ends: `cuda129`."""
+    capability: DOTTED
+    """The oldest GPU that it has code for."""
+
+
 class Matrix(NamedTuple):
     """The compatibility matrix."""
 
@@ -367,8 +390,8 @@ class Matrix(NamedTuple):
     applications: Mapping[str, tuple[Application, ...]] = MappingProxyType({})
     """By distribution: how it asks for the GPU."""
     added: tuple[AddedRows, ...] = ()
-    feeds: Mapping[str, str] = MappingProxyType({})
-    """CUDA major to the index that has builds of onnxruntime-gpu for it beside PyPI's."""
+    feeds: tuple[Feed, ...] = ()
+    conda_builds: tuple[CondaBuild, ...] = ()
     torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans need it."""
 

@@ -15,10 +15,12 @@ from .fields import read_rows, row_reader
 from .model import (
     MSVC_RUNTIME,
     Build,
+    CondaBuild,
     ConsumerRow,
     Defect,
     Distribution,
     DriverFloor,
+    Feed,
     FirstBranch,
     Floors,
     ForwardCompatibility,
@@ -70,6 +72,7 @@ _LAST, _FORWARD = row_reader(LastBranch), row_reader(ForwardCompatibility)
 _FIRST = row_reader(FirstBranch)
 _LIMIT, _CONSUMER = row_reader(Limit), row_reader(ConsumerRow)
 _OTHER_BUILD = row_reader(OtherBuild)
+_FEED, _CONDA = row_reader(Feed), row_reader(CondaBuild)
 _TENSORRT = row_reader(TensorrtLibraries)
 _DEFECT, _FLOORS = row_reader(Defect), row_reader(Floors)
 
@@ -126,7 +129,8 @@ def parse(
         named = "other_build" in tables[place]
         other_builds = rows("other_build", _OTHER_BUILD) if named else ()
         tensorrt = rows("tensorrt", _TENSORRT)
-        feeds = {row["cuda"]: row["url"] for row in tables[place]["feed"]}
+        feeds = rows("feed", _FEED)
+        conda_builds = rows("conda", _CONDA) if "conda" in tables[place] else ()
         owner_names = frozenset(row["name"] for row in owners)
         place = "plugins"
         plugin_wheels = rows("plugin", _SHIPPED.plugin)
@@ -178,6 +182,7 @@ def parse(
         onnxruntime=plain,
         tensorrt=tensorrt,
         feeds=feeds,
+        conda_builds=conda_builds,
         consumers=consumers,
         applications=applications,
         providers={

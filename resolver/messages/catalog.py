@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -12,7 +13,7 @@ from ..data_files import load_table
 from ..errors import Cause, Error
 from ..plan.reasons import Finding, Reason, Values, words
 from ..utils.foreign_text import clean
-from .shells import PROGRAM, TypedCommand
+from .shells import PROGRAM, TypedCommand, pasted_word
 
 if TYPE_CHECKING:  # an error is told without it
     from ..plan.model import Unlock
@@ -25,6 +26,8 @@ _PATHS = frozenset({"file", "folder", "path", "prefix", "target"})
 """The names of values that are paths, which may have line breaks in them."""
 _LONGEST = 8000
 """Characters of one value in a text; a hostile file may have a line of megabytes."""
+_COMMAND = re.compile(r"(`(?:conda|ortgpu-fix|pip|pixi|python|uv)\b[^`]* [^`]*`)")
+"""A command in a text, where a value, as the name of a package, is a word of a shell."""
 
 
 class Message(NamedTuple):
@@ -58,8 +61,8 @@ class Texts(NamedTuple):
         inner = self.error(problem).hint if isinstance(problem, Error) else ""
         return Message(
             code=error.code,
-            text=row["message"][self.language].format(**values),
-            hint=inner or row["hint"][self.language].format(**values),
+            text=self._filled(row["message"][self.language], values),
+            hint=inner or self._filled(row["hint"][self.language], values),
             exit_code=row["exit"],
         )
 
@@ -115,7 +118,7 @@ class Texts(NamedTuple):
         if key not in row:
             return ""
         shown = {name: self._shown(name, value) for name, value in values}
-        return row[key][self.language].format(**shown, **command)
+        return self._filled(row[key][self.language], {**shown, **command})
 
     def advice(self, row: Reason, **command: TypedCommand) -> str:
         """Return what measured times, or sessions, advise."""
@@ -135,7 +138,18 @@ class Texts(NamedTuple):
     ) -> str:
         text: str = self.table[table][code][key][self.language]
         shown = {name: self._shown(name, value) for name, value in values}
-        return text.format(**{"command": self.command, **shown, **command})
+        return self._filled(text, {"command": self.command, **shown, **command})
+
+    def _filled(self, text: str, values: Mapping[str, object]) -> str:
+        """Return a text with its values, quoted where they stand in a command to paste."""
+        if "`" not in text:
+            return text.format(**values)
+        words = {
+            name: pasted_word(value, self.command.system) if isinstance(value, str) else value
+            for name, value in values.items()
+        }
+        parts = enumerate(_COMMAND.split(text))  # each second one is a command
+        return "".join(part.format(**(words if at % 2 else values)) for at, part in parts)
 
     def _shown(self, name: str, value: object) -> object:
         """Return a value as a text may have it, a path in one line; most come from elsewhere."""

@@ -68,6 +68,11 @@ def pasted_commands(words: Sequence[str], system: System) -> tuple[PastedCommand
     return (PastedCommand(None, " ".join(map(_for_both, words))),)
 
 
+def pasted_word(word: str, system: System) -> str:
+    """Return one word of a command as the shells of `system` take it; of Windows', that of cmd."""
+    return shlex.quote(word) if system != "windows" else _for_cmd(word)
+
+
 def _for_both(word: str) -> str:
     """Return a word without what either shell expands: bare, or in double quotes."""
     return word if _BARE.fullmatch(word) else f'"{_before_quote(word)}"'

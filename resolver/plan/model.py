@@ -22,6 +22,7 @@ OUTSIDE = IN_FRONT | NO_DRIVER | {TENSORRT_COSTS_CUDA}
 """The errors that no change of the environment mends, and that leave a plan possible."""
 ALLOWANCES = {
     "conda-environment": "conda",
+    "pixi-environment": "conda",
     "externally-managed": "system",
     "would-conflict": "conflicts",
     "cuda-lost": "provider",
@@ -29,7 +30,11 @@ ALLOWANCES = {
     "training-lost": "provider",
 }
 """What `--allow` has to name where a finding says that `--apply` refuses."""
-HELD = {"conda": "installed-conda", "editable": "installed-editable"}
+HELD = {
+    "conda": "installed-conda",
+    "pixi": "installed-pixi",
+    "editable": "installed-editable",
+}
 """The findings that only the user can remove what has to go, by what holds it."""
 FIRST = frozenset({*HELD.values(), "environment-read-only"})
 """The findings of what the user has to do before `--apply` does a plan."""
@@ -77,6 +82,8 @@ class Unlock(NamedTuple):
     """`CUDA 12`, `Jetson`: for whom a build is whose version is not known."""
     latest: bool = False
     """Only `--ort latest` takes it: without, another release that works goes before it."""
+    url: str = ""
+    """The index to read first: what it has is not known."""
 
     @property
     def change(self) -> Reason:

@@ -19,6 +19,10 @@ from ..utils.process import run
 from .libraries import find_text
 
 DOT_VENV = ".venv"
+FOLDERS = (DOT_VENV, "venv")
+"""Where a virtual environment lies in the folder of a project, by custom."""
+ON_PATH = "PATH"
+"""What names an environment whose Python is the first on PATH, as in many images."""
 _VERSION = re.compile(r"3\.\d{1,2}(\.\d{1,2})?")
 _LAUNCHED = re.compile(r"py:\d[\w.-]*|-V:[\w./-]+")
 """Forms of Windows' launcher: https://docs.python.org/3/using/windows.html#launcher."""
@@ -38,9 +42,10 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
 
     `python` is an interpreter, its name on PATH (on Windows without `.exe` too), what the launcher
     `py` knows it by (`py:3.11`, `-V:3.12`), or the folder of an environment. Where it is None:
-    the active virtual environment, an active conda environment other than base, a `.venv` in `cwd`,
-    conda's base where it is active, the interpreter that runs this program. A link is not followed,
-    for a venv's interpreter is one.
+    the active virtual environment, an active conda environment other than base, a virtual
+    environment whose Python is the first on PATH, a `.venv` or `venv` in `cwd`, conda's base where
+    it is active, the interpreter that runs this program. A link is not followed, for a venv's
+    interpreter is one.
 
     Raises Error `python-not-found`, `python-folder-empty`, `python-broken` (a dangling link),
     `python-only-version`, `python-not-launched`, and `own-environment` (what pipx or uv made for
@@ -60,6 +65,8 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
         if is_private(Path(sys.prefix)):
             raise Error("own-environment", path=sys.prefix)
         return Path(sys.executable)
+    if chosen == ON_PATH and (first := _first_on_path(environ, cwd)):
+        return first
     return _interpreter(cwd / environ.get(chosen, chosen))
 
 
@@ -84,7 +91,7 @@ def _launched(python: str, environ: Mapping[str, str]) -> Path:
 
 
 def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
-    """Return what names the environment: `--python`, a variable, `.venv`, or `OWN_ENVIRONMENT`."""
+    """Return what names the environment: `--python`, a variable, a folder, or `OWN_ENVIRONMENT`."""
     if python is not None:
         return "--python"
     if environ.get("VIRTUAL_ENV"):
@@ -92,9 +99,28 @@ def chosen_by(python: str | None, environ: Mapping[str, str], cwd: Path) -> str:
     conda = environ.get("CONDA_PREFIX")
     if conda and environ.get("CONDA_DEFAULT_ENV") != "base":
         return "CONDA_PREFIX"
-    if any(is_file(cwd / DOT_VENV / mark) for mark in _MARKS):
-        return DOT_VENV  # conda's base is active in every shell
+    if _first_on_path(environ, cwd):
+        return ON_PATH
+    for folder in FOLDERS:
+        if any(is_file(cwd / folder / mark) for mark in _MARKS):
+            return folder  # conda's base is active in every shell
     return "CONDA_PREFIX" if conda else OWN_ENVIRONMENT
+
+
+def _first_on_path(environ: Mapping[str, str], cwd: Path) -> Path | None:
+    """Return the first Python on PATH where it is that of a virtual environment, and not our own.
+
+    `uvx` puts the environment that it made for this program before all others.
+    """
+    folders = [cwd / folder for folder in environ.get("PATH", "").split(os.pathsep) if folder]
+    pythons = (folder / name for folder in folders for name in ("python", "python.exe"))
+    for python in pythons:
+        prefix = python.parent.parent
+        if not is_file(python) or is_private(prefix):
+            continue
+        is_venv = is_file(prefix / "pyvenv.cfg") and prefix.resolve() != Path(sys.prefix).resolve()
+        return python if is_venv else None
+    return None
 
 
 def is_version(python: str, environ: Mapping[str, str], cwd: Path) -> bool:

@@ -6,7 +6,7 @@ Returns sections, prints nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..facts.model import OTHER_PACKAGES, OWN_ENVIRONMENT, Facts
 from ..matrix.torch import TORCH
@@ -108,7 +108,7 @@ def plan_sections(
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
     sections.append(Section(rows=tuple(Row(text=way_text(way, texts)) for way in plan.ways)))
-    sections.append(_unlock(plan, texts))
+    sections.append(_unlock(plan, texts, elsewhere=shows_other_index(plan, asked=verbose or asked)))
     sections.append(_verdict(plan, texts, command, facts, asked=asked, where=where))
     return tuple(section for section in sections if section.rows)
 
@@ -256,14 +256,30 @@ def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
         yield Row(text=texts.label("runs-on", driver=plan.runs_on.driver, gpus=gpus))
 
 
-def _unlock(plan: Plan, texts: Texts) -> Section:
+def shows_other_index(plan: Plan, *, asked: bool) -> bool:
+    """Tell whether a plan says which other index may have more: nobody knows before it is read.
+
+    So not where PyPI has what works as things are, unless more is `asked`.
+    """
+    return asked or plan.verdict == "impossible" or bool(plan.needs)
+
+
+def _unlock(plan: Plan, texts: Texts, *, elsewhere: bool) -> Section:
     """Say what each change would allow; changes that allow the same share a line."""
     by_gains: dict[str, list[str]] = {}
     for row in plan.unlock:
+        if row.url and not elsewhere:
+            continue
         by_gains.setdefault(texts.gains(row), []).append(texts.change(row))
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     return Section(heading=heading, rows=tuple(rows))
+
+
+def looking_section(commands: Sequence[str], texts: Texts) -> Section:
+    """Return the commands that look for builds that are not known yet."""
+    rows = (Row(text=command, whole=True) for command in commands)
+    return Section(heading=texts.label("look-elsewhere"), rows=tuple(rows))
 
 
 def _totals(plan: Plan, texts: Texts, at_hand: Collection[str]) -> Iterator[Row]:

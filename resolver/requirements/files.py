@@ -18,13 +18,14 @@ from typing import cast
 
 from packaging.requirements import Requirement
 
-from ..errors import Error
+from ..errors import Error, cause
 from ..utils.files import read_bounded
 from ..versions import requirement
 from .lines import (
     expand_variables,
     files_named,
     is_place,
+    is_read_otherwise,
     logical_lines,
     wheel_at,
     without_options,
@@ -93,6 +94,9 @@ def collect_files(paths: Iterable[Path]) -> dict[Path, RequirementsFile]:
             continue
         content = read_requirements_file(path)
         files[path] = RequirementsFile(path=path, content=content, constraint=constraint)
+        if is_read_otherwise(files[path].text):
+            problem = cause("text-not-utf8")
+            raise Error("requirements-unreadable", file=path, cause=problem)
         waiting[:0] = [
             (path.parent / included, constraint or limits)
             for included, limits in files_named(files[path].text)

@@ -10,6 +10,7 @@ from ..companions.contents import LIBRARIES, LINE, STAND_IN
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
+from ..facts.target import CONDA_TOOLS
 from ..matrix.model import Build
 from ..messages.sections import size
 from ..plan.model import COMMAND_ELSEWHERE, SHADOWED, Rejected
@@ -143,7 +144,8 @@ def _owner(here: Situation) -> Iterator[Finding]:
             "externally-managed", "warning", owner=cause(python.managed_by or OPERATING_SYSTEM)
         )
     if python.environment in {"conda", "user"}:
-        yield finding(f"{python.environment}-environment", "warning")
+        tool = "pixi" if python.managed_by == "pixi" else python.environment
+        yield finding(f"{tool}-environment", "warning")
     if python.read_only and python.environment != "user":  # else it is told already
         yield finding("environment-read-only", "warning")
 
@@ -337,8 +339,10 @@ def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Fin
         return "" if row.every_python else f"; python_version >= '{python}'"
 
     yield finding(
-        f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS} else 'another'}",
+        f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS, *CONDA_TOOLS} else 'another'}",
         "warning",
         tool=tool,
         lines=", ".join(f'"{row.name}=={row.version}{since(row)}"' for row in wheels),
+        pins=" ".join(f"{row.name}=={row.version}" for row in wheels),
+        table=", ".join(f'{row.name} = "=={row.version}"' for row in wheels),
     )

@@ -26,7 +26,8 @@ def runtime_for(build: Build, here: Situation) -> Component | None:
     """Return the wheel of the runtime for `build`; None if none is needed or none serves."""
     if build.toolset is None:
         return None
-    rows = [row for row in here.matrix.msvc if _suffices(row.version, build.toolset)]
+    rows = [row for row in here.matrix.msvc if row.platform == here.platform]
+    rows = [row for row in rows if _suffices(row.version, build.toolset)]
     installed = here.package(MSVC_RUNTIME)
     for row in rows:
         if installed and installed.intact and row.version == installed.version:

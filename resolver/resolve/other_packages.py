@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..facts.model import CPU_BUILD, GPU_BUILD, Package
 from ..facts.own_projects import is_own
+from ..messages.shells import pasted_commands
 from ..plan.model import Rejected
 from ..plan.reasons import Named, Reason, reason
 from .findings_others import release_for_cudnn
@@ -54,7 +55,8 @@ def _other_versions(
     by = tuple(Named(row.name, row.version) for row in packages)
     if all(codes[name] - _BY_THEIR_CUDA for name in names):
         wanted = [f"{build}=={gain.version}" for build in _builds_to_ask(here, names, gain)]
-        command = " ".join(["pip install --dry-run", *names, *wanted])
+        words = ("pip", "install", "--dry-run", *names, *wanted)
+        command = pasted_commands(words, here.facts.platform.system)[0].text
         return reason("other-version", by=by, command=command)
     other = None
     if all("consumer-other-cudnn" in codes[name] for name in names):

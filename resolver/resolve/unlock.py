@@ -17,7 +17,7 @@ from ..plan.reasons import Named, reason
 from ..versions import newest_first
 from .choice import Gain, newest_that_works, torches_to_try
 from .combinations import Judged, together
-from .feeds import feed_for_older_cudnn, feeds, is_jetson
+from .elsewhere import builds_elsewhere
 from .other_packages import blocking_names, codes_of, other_packages
 from .situation import Situation
 from .steps import (
@@ -55,21 +55,13 @@ def unlock(here: Situation, judged: Judged, matrix: Matrix) -> tuple[Unlock, ...
         rows += _with_conflicts(here, now, newest)
     steps = [*steps_of_machine(here)]
     rows += _singly(here, steps, now, newest)
-    if is_jetson(here) and now is None:
-        index = reason("jetson-index")
-        rows.append(Unlock(changes=(index,), gains=(Named(GPU_BUILD, ""),), of="Jetson"))
     torch: tuple[Unlock, ...] = ()
     fixed = here.torch is not None or here.options.torch != "keep"
-    moves = fixed and newest(without_torch(here), now) is not None
-    if moves:
+    if fixed and newest(without_torch(here), now) is not None:
         torch = tuple(_other_torches(here, now))
     if not (rows or torch):
         rows += together(here, judged, steps)
-    if moves:
-        return (*torch, *_distinct(rows), *(() if now else feed_for_older_cudnn(here)))
-    older = any(why.code == "consumer-other-cudnn" for row in rejected for why in row.reasons)
-    indexes = feed_for_older_cudnn(here) if older and now is None else feeds(here, rejected)
-    return (*_distinct(rows), *indexes)
+    return (*torch, *_distinct(rows), *builds_elsewhere(here, now, rejected))
 
 
 def _singly(

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-ChildPurpose = Literal["look", "compute", "index", "tool"]
+ChildPurpose = Literal["look", "compute", "index", "tool", "git"]
 """`look`: the target's Python says what it is. `compute`: it, or ours, loads the driver or CUDA.
 `index`: uv, which compiles or installs, and `keyring`. `tool`: a program of the system whose words
-are read."""
+are read. `git`: what reads a commit, and fetches nothing."""
 
 _EVERYWHERE = (
     *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "LANG", "LANGUAGE", "LC_*", "TZ"),
@@ -59,7 +59,8 @@ _PASSES: Mapping[ChildPurpose, tuple[str, ...]] = {
     "look": (*_EVERYWHERE, *_ENVIRONMENT),
     "compute": (*_EVERYWHERE, *_ENVIRONMENT, *_COMPUTING),
     "index": (*_EVERYWHERE, *_ENVIRONMENT, *_NETWORK, *_KEYRING, *_UV),
-    "tool": (*_EVERYWHERE, *_GIT),
+    "tool": _EVERYWHERE,
+    "git": (*_EVERYWHERE, *_GIT),
 }
 _NAMES = {
     purpose: frozenset(name for name in passes if name[-1] != "*")
@@ -71,11 +72,15 @@ _BEGINNINGS = {
 }
 _PYTHON = {"PYTHONDONTWRITEBYTECODE": "1"}
 """No child writes bytecode into an environment that must not change."""
+# A file that a clone of a part of a repository lacks would be fetched, and its configuration names
+# the program that does. The first of git's variables rules over what that allows
+# (`protocol.NAME.allow`); the second is of git 2.44 (https://git-scm.com/docs/git).
 _SET: Mapping[ChildPurpose, Mapping[str, str]] = {
     "look": _PYTHON,
     "compute": _PYTHON,
     "index": {**_PYTHON, "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"},
     "tool": {"LC_ALL": "C"},
+    "git": {"LC_ALL": "C", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"},
 }
 
 

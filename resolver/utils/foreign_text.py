@@ -32,13 +32,17 @@ _LOGIN_WITH_SLASH = re.compile(
     _AFTER_SCHEME + r"[^/@\s\"':]+:(?![0-9]*(?:/|$))[^\s\"'@]*@(?:[^\s\"'@/]*@)*"
 )
 """`user:pass/word@`: a browser would write `%2F`, and people do not."""
-_QUERY = re.compile(r"((?:://|https?:/)[^\s\"'\\?#]*)\?[^\s\"'\\#]*")
+_QUERY = re.compile(r"((?:://|https?:/)[^\s\"'\\?#]*)(?:\?[^\s\"'\\#]*)?")
 _FRAGMENT = re.compile(
-    r"((?:://|https?:/)[^\s\"'\\#]*)#"
+    r"((?:://|https?:/)[^\s\"'\\#]*)(?:#"
     r"(?!(?:(?:egg|sha256|subdirectory)=[\w.,/\[\]-]*|[A-Za-z]+(?:[-_][A-Za-z]+)*)"
-    r"(?![^\s\"'\\),.;]))[^\s\"'\\]*"
+    r"(?![^\s\"'\\),.;]))[^\s\"'\\]*)?"
 )
-"""What comes after `#` stays where pip reads it, and where it is the name of a paragraph."""
+"""What comes after `#` stays where pip reads it, and where it is the name of a paragraph.
+
+Each matches an address without one, too, so that no text is read from each of its `://` to its end.
+"""
+_WORD = re.compile(r"[^\s\"']+")
 _NO_FILE_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f:]")
 LONGEST = 255
 """Bytes of a file name on the filesystems of Linux; characters on those of Windows."""
@@ -55,8 +59,14 @@ def without_secrets(text: str) -> str:
     """Return `text` with its addresses without user name, password, query and fragment."""
     if ":/" not in text:
         return text
-    text = _LOGIN_WITH_SLASH.sub("", _LOGIN.sub("", text))
+    text = _WORD.sub(_without_login, _LOGIN.sub("", text))
     return _FRAGMENT.sub(r"\1", _QUERY.sub(r"\1", text))
+
+
+def _without_login(word: re.Match[str]) -> str:
+    """Return a word without logins that have a `/`; what is behind its last `@` has none."""
+    before, at, behind = word[0].rpartition("@")
+    return _LOGIN_WITH_SLASH.sub("", before + at) + behind
 
 
 def clean_text(text: str) -> str:

@@ -557,6 +557,7 @@ def test_the_lock_of_a_dead_holder_is_none(stand: Stand) -> None:
     [
         ({"externally_managed": True}, "externally-managed"),
         ({"kind": "conda"}, "conda-environment"),
+        ({"kind": "conda", "managed_by": "pixi"}, "pixi-environment"),
         ({"kind": "user"}, "user-environment"),
     ],
 )

@@ -174,6 +174,7 @@ def test_what_comes_takes_the_place_of_what_is_there(tree: Tree) -> None:
     [
         ({"editable": True}, "installed-editable"),
         ({"installer": "conda"}, "installed-conda"),
+        ({"installer": "pixi"}, "installed-pixi"),
     ],
 )
 def test_what_cannot_be_removed_file_by_file_is_named(

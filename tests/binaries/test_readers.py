@@ -235,6 +235,14 @@ def test_dll_imports_delayed_imports_and_exports() -> None:
     assert native.exports == {"cublasCreate_v2", "cublasDestroy_v2"}
 
 
+def test_a_dll_for_arm64_is_read_and_one_of_32_bits_is_not() -> None:
+    arm, old = (samples.dll(name="a.dll", exports=["e"], machine=at) for at in (0xAA64, 0x14C))
+
+    assert pe.read(arm).exports == {"e"}
+    with pytest.raises(BinaryError, match="not a 64-bit DLL"):
+        pe.read(old)
+
+
 def test_the_sample_dll_reads_as_pefile_reads_it() -> None:
     """An independent reader sees the same."""
     pefile = pytest.importorskip("pefile")

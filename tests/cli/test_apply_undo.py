@@ -475,6 +475,7 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
     [
         ("lib/{python}/EXTERNALLY-MANAGED", "externally-managed", "system"),
         ("conda-meta/history", "conda-environment", "conda"),
+        ("conda-meta/pixi", "pixi-environment", "conda"),
     ],
 )
 def test_a_python_of_another_tool(

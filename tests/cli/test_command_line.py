@@ -73,7 +73,7 @@ def test_a_line_of_a_requirements_file_is_named_with_its_file_and_can_be_changed
     said = capsys.readouterr().out
     assert told in said
     requirement = line.partition(";")[0]
-    assert f"onnxruntime-gpu 1.26.0  another line than `{requirement}" in said
+    assert f"onnxruntime-gpu 1.26.0 another line than `{requirement}" in " ".join(said.split())
 
 
 def test_a_plan_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,7 +201,7 @@ def test_no_apply_fills_a_virtual_environment_of_this_program_alone(
 def test_a_venv_that_is_first_on_the_path_is_active_as_images_have_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    venv, other = tmp_path / "venv", tmp_path / "other"
+    venv, other = tmp_path / "own", tmp_path / "other"
     for folder in (venv, other):
         (folder / "bin").mkdir(parents=True)
         (folder / "bin" / "python").touch(mode=0o755)
@@ -215,7 +215,7 @@ def test_a_venv_that_is_first_on_the_path_is_active_as_images_have_it(
 
     monkeypatch.chdir(other)
     (other / "python").touch(mode=0o755)
-    for path, alone in ((".", True), ("bin", True), ("../venv/bin", False), ("../link/bin", False)):
+    for path, alone in ((".", True), ("bin", True), ("../own/bin", False), ("../link/bin", False)):
         assert interpreter.is_alone({"PATH": path}, other) == alone
     monkeypatch.chdir(venv / "bin")
     assert not interpreter.is_alone({"PATH": "."}, venv / "bin")
@@ -230,5 +230,8 @@ def test_who_named_the_environment_is_told(tmp_path: Path) -> None:
     conda = {"CONDA_DEFAULT_ENV": "x", "CONDA_PREFIX": "/x"}
     assert interpreter.chosen_by(None, conda, tmp_path) == "CONDA_PREFIX"
     assert interpreter.chosen_by(None, conda | {"CONDA_DEFAULT_ENV": "base"}, tmp_path) == ".venv"
+    (venv / "bin").mkdir()
+    (venv / "bin" / "python").touch()
+    assert interpreter.chosen_by(None, {"PATH": str(venv / "bin")}, tmp_path) == "PATH"
     assert interpreter.chosen_by(None, conda | {"VIRTUAL_ENV": "/v"}, tmp_path) == "VIRTUAL_ENV"
     assert interpreter.chosen_by("p", {"VIRTUAL_ENV": "/v"}, tmp_path) == "--python"

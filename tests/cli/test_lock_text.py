@@ -9,7 +9,7 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.guests.machines import lock_text
-from ortgpu_fix.guests.machines.lock_text import read_included, read_lock_text
+from ortgpu_fix.guests.machines.lock_text import read_included, read_lock_text, tells_of
 from ortgpu_fix.utils.process import Finished
 
 
@@ -142,7 +142,7 @@ def test_nothing_that_a_repository_names_is_run_for_a_file_of_a_commit(
         read_lock_text("HEAD:uv.lock")
     assert not ran.exists()
 
-    monkeypatch.setattr(lock_text, "_FETCHES_NOTHING", {})
+    monkeypatch.setattr(lock_text, "child_environment", lambda environ, _: dict(environ))
     with pytest.raises(Error, match="lock-unreadable"):
         read_lock_text("HEAD:uv.lock")
     assert ran.exists(), "without that it is run"
@@ -156,3 +156,24 @@ def test_a_bare_repository_that_lies_in_a_checkout_is_not_taken_up(
 
     with pytest.raises(Error, match="lock-unreadable"):
         read_lock_text("HEAD:uv.lock")
+
+
+@pytest.mark.parametrize("coding", ["utf-7", "cp037", "unicode_escape", "no-such"])
+def test_a_file_that_pip_reads_in_another_encoding_is_refused(coding: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.txt"
+    file.write_text(f"a==1\n# -*- coding: {coding} -*-\n+AG8-nnxruntime==1.22.1\n")
+
+    with pytest.raises(Error, match="lock-unreadable"):
+        read_lock_text(str(file))
+
+
+def test_an_encoding_that_has_ascii_in_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "r.txt"
+    file.write_text("# coding: latin-1\na==1\n")
+
+    assert read_lock_text(str(file)) == "# coding: latin-1\na==1\n"
+
+
+@pytest.mark.parametrize("text", ["OnnxRuntime-GPU==1.26.0\n", "onnx\\\nruntime-gpu==1.26.0\n"])
+def test_a_name_is_found_however_it_is_written(text: str) -> None:
+    assert tells_of(["onnxruntime"], text, {})

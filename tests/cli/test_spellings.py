@@ -59,6 +59,8 @@ def test_the_labels_of_a_cluster(name: str, known: str) -> None:
     [
         ("linux_x86_64", "linux-x86_64"),
         ("linux_aarch64", "linux-aarch64"),
+        ("windows-arm64", "windows-arm64"),
+        ("windows_aarch64", "windows-arm64"),
         ("windows_x86_64", "windows"),
         ("windows", "windows"),
     ],

@@ -71,7 +71,7 @@ def test_a_healthy_environment_with_a_tensorrt(
     assert [row["code"] for row in told] == codes
     assert (code, checked) == (exit_code, exit_code)
     _, text = ask(facts)
-    assert ('pip install "tensorrt-cu12==10.*"' in text) is bool(codes)
+    assert ("pip install 'tensorrt-cu12==10.*'" in text) is bool(codes)
 
 
 def test_a_tensorrt_of_the_system_is_told_with_its_place(ask: Ask) -> None:

@@ -103,11 +103,12 @@ def said(python: Path, code: str, **environ: str) -> tuple[int, str]:
 
 
 def came(python: Path) -> str:
-    prefix = python.parents[1]
+    quote = '"' if sys.platform == "win32" else "'"  # there is a blank in it
+    prefix = f"{quote}{python.parents[1]}{quote}"
     return (
         "ortgpu-fix: onnxruntime 1.32.0 (by uv), built without CUDA, is in the place of"
         " onnxruntime-gpu 1.26.0. This brings it back, or says what is against it:"
-        f' ortgpu-fix --python "{prefix}" --apply\n'
+        f" ortgpu-fix --python {prefix} --apply\n"
     )
 
 

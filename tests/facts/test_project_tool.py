@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ortgpu_fix.facts.project_tool import locked_release, tool_of_folder
+from ortgpu_fix.facts.project_tool import environment_named, locked_release, tool_of_folder
 
 UV = """\
 version = 1
@@ -92,3 +92,18 @@ def test_the_release_of_the_gpu_build_in_a_receipt(text: str, release: str | Non
 )
 def test_environments_that_a_tool_keeps_outside_of_projects(prefix: str, tool: str | None) -> None:
     assert tool_of_folder(prefix) == tool
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("name: app\nchannels: [conda-forge]\n", "app"),
+        ("channels: [conda-forge]\nname:  'app'  # ours\r\n", "app"),
+        ('name: "app"', "app"),
+        ("dependencies:\n  - name: app\n", None),
+        ("name:\n  app\n", None),
+        ("", None),
+    ],
+)
+def test_the_environment_that_a_file_of_conda_makes(text: str, name: str | None) -> None:
+    assert environment_named(text) == name

@@ -196,6 +196,16 @@ def test_what_holds_a_distribution(row: dict[str, object], held: str | None) -> 
     assert package.held == held
 
 
+@pytest.mark.parametrize(("installer", "held"), [("conda", "pixi"), ("uv-pixi", None)])
+def test_in_an_environment_of_pixi_it_holds_what_is_of_conda(
+    installer: str, held: str | None
+) -> None:
+    row = {"name": "app", "version": "1", "path": "/app.egg-info", "installer": installer}
+    (package,) = packages_of(parse_target(answer(installed=[row], managed_by="pixi"), "python"))
+
+    assert package.held == held
+
+
 @pytest.mark.parametrize(("folder", "outside"), [("", False), ("-of-another", True)])
 def test_a_folder_whose_name_only_begins_alike_is_another_environment(
     folder: str, *, outside: bool

@@ -182,7 +182,8 @@ def test_verify_and_the_matrix_agree_with_real_drivers_cell_by_cell(release: str
         ("596.36", "13.2"),  # Windows
         ("610.43.02", "13.3"),
         ("617.14", "13.4"),  # Windows
-        ("700.10", "13.4"),  # newer than the table: at least what the last row says
+        ("620.57.01", "13.5"),
+        ("700.10", "13.5"),  # newer than the table: at least what the last row says
     ],
 )
 def test_a_branch_speaks_what_its_banner_says(release: str, cuda: str) -> None:

@@ -8,9 +8,10 @@ import pytest
 
 import synthetic
 from ortgpu_fix.errors import Error
-from ortgpu_fix.matrix.model import Matrix, libraries_of, row_of
+from ortgpu_fix.matrix.model import CondaBuild, Feed, Matrix, libraries_of, row_of
 from ortgpu_fix.matrix.parse import parse, with_torch
 
+ARM = "linux_aarch64"
 WHEEL = {"python": "cp312", "size": 5, "sha256": "aa", "file": "a.whl"}
 BUILD = {
     "version": "1.26.0",
@@ -245,14 +246,18 @@ def test_who_owns_which_folder_and_which_index_has_builds() -> None:
             {"folder": "nvidia/cudnn", "distributions": ["a", "b"], "files": ["libcudnn.so.9"]},
             {"folder": "nvidia/nccl", "distributions": ["a", "b"], "files": []},
         ],
-        feed=[{"cuda": "13", "url": "https://feed.example"}],
+        feed=[{"cuda": "13", "url": "https://f.example", "first": "1.24.0", "platforms": [ARM]}],
+        conda=[
+            {"platform": ARM, "cuda": "12", "version": "1.26.0", "build": "c", "capability": "7.0"}
+        ],
     )
 
     assert found.owners == {"onnxruntime", "onnxruntime-x"}
     assert found.own_providers == {"onnxruntime-x": "X"}
     assert found.plugin_since == {"onnxruntime-x": "2.0"}
     assert found.shared == {"nvidia/cudnn": ("a", "b")}
-    assert found.feeds == {"13": "https://feed.example"}
+    assert found.feeds == (Feed("13", "https://f.example", "1.24.0", (ARM,)),)
+    assert found.conda_builds == (CondaBuild(ARM, "12", "1.26.0", "c", "7.0"),)
 
 
 def test_limits_and_what_others_need() -> None:

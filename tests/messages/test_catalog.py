@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
@@ -193,3 +194,42 @@ def test_what_only_the_user_can_mend_has_a_remedy() -> None:
 
     assert len(by_user) >= 35
     assert all(row["remedy"]["en"] for row in by_user)
+
+
+EVIL = "evil$(touch${IFS}planted)`;'"
+
+
+def commands(text: str) -> list[str]:
+    """Return what stands between backticks in a text, and is a command with a value in it."""
+    return [
+        part
+        for part in text.split("`")[1::2]
+        if " " in part and "{" in part and not part.startswith(("-", "{"))
+    ]
+
+
+def test_a_value_in_a_command_is_a_word_of_the_shell() -> None:
+    """A name out of a colleague's facts file ran what it names, once pasted."""
+    found = Finding(code="installed-conda", severity="error", values=(("by", EVIL), ("name", EVIL)))
+    failed = Error("installed-editable", name=EVIL, path="")
+    texts = Texts(table=TABLE)
+    for text in (texts.remedy(found), texts.error(failed).hint):
+        words = text.partition(" uninstall ")[2] or text.partition(" remove ")[2]
+        assert words.startswith(shlex.quote(EVIL)), text
+
+
+def test_every_command_of_a_text_is_known_as_one() -> None:
+    """It begins with the name of a program whose commands people paste."""
+    unknown = [
+        (table, code, part)
+        for table, rows in TABLE.items()
+        if isinstance(rows, dict)
+        for code, row in rows.items()
+        for key in ("text", "message", "hint", "summary", "remedy")
+        for text in (row.get(key, {}).values() if isinstance(row, dict) else ())
+        for part in commands(text)
+        if not re.match(r"(?:conda|ortgpu-fix|pip|pixi|python|uv)\b", part)
+        if not part.startswith("poetry add")  # of several words, which are all ours
+    ]
+
+    assert unknown == []

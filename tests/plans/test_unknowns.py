@@ -272,12 +272,12 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
             "wheels": cuda_13(nvidia_cudnn_cu13="10.0.0.5"),
             "seen": {"nvidia-cudnn-cu13": ["nvidia/cudnn/lib/libcudnn.so.10"]},
         },
-        "nvidia-cudnn-cu13 9.28.0.42",
+        "nvidia-cudnn-cu13 9.28.1.4",
     ),
     # Older than all known: 9.12 is the first for CUDA 13 with every symbol.
     "an older cudnn": (
         {"wheels": cuda_13(nvidia_cudnn_cu13="9.11.0.3")},
-        "nvidia-cudnn-cu13 9.28.0.42",
+        "nvidia-cudnn-cu13 9.28.1.4",
     ),
     "a cudnn between two known ones, since yanked": (
         {"wheels": cuda_13(nvidia_cudnn_cu13="9.27.9.1")},
@@ -400,7 +400,7 @@ def test_what_is_installed_only_is_never_installed_anew() -> None:
 
     made = plan(document)
 
-    assert [f"{row.name} {row.version}" for row in made.install] == ["nvidia-cudnn-cu13 9.28.0.42"]
+    assert [f"{row.name} {row.version}" for row in made.install] == ["nvidia-cudnn-cu13 9.28.1.4"]
     assert "library-gutted" in codes(made)
 
 

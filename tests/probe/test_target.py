@@ -85,6 +85,34 @@ def test_what_is_active_goes_before_what_lies_here(tmp_path: Path) -> None:
         (tmp_path / ".venv" / folder / "activate").unlink()
 
 
+def test_a_venv_that_is_first_on_the_path_is_active(tmp_path: Path) -> None:
+    """So images have it; `uvx` puts its own before it, and that is passed over."""
+    for name in ("image", "archive-v0/made", "system", ".venv"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "python").touch()
+        (tmp_path / name / "pyvenv.cfg").touch()
+    (tmp_path / "system" / "pyvenv.cfg").unlink()
+
+    def chosen(*first: str, **environ: str) -> Path:
+        path = os.pathsep.join(["", "empty", *(f"{name}/bin" for name in first)])
+        return find_interpreter(None, {"PATH": path, **environ}, tmp_path)
+
+    image, here = tmp_path / "image" / "bin" / "python", tmp_path / ".venv" / "bin" / "python"
+    assert chosen("image", "system") == image
+    assert chosen("archive-v0/made", "image") == image
+    assert chosen("system", "image") == here
+    assert chosen("archive-v0/made") == here
+    assert chosen("image", VIRTUAL_ENV=".venv") == here
+
+
+def test_a_venv_in_the_current_folder_has_one_of_two_names(tmp_path: Path) -> None:
+    for name in ("venv", ".venv"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin" / "python").touch()
+        (tmp_path / name / "pyvenv.cfg").touch()
+        assert find_interpreter(None, {}, tmp_path).parents[1].name == name
+
+
 def test_at_last_the_interpreter_that_runs_us(tmp_path: Path) -> None:
     assert find_interpreter(None, {}, tmp_path) == Path(sys.executable)
 

@@ -274,7 +274,7 @@ def test_cudnn_links_the_driver_from_9_27_on(data: checks.Data) -> None:
         for block in _distribution(data, name)["files"]:
             newer = {Version(version) >= Version("9.27") for version in block["versions"]}
             links = "libcuda.so.1" in block["links"]
-            assert newer == {links} or block["platform"] == "windows_x86_64"
+            assert newer == {links} or block["platform"].startswith("windows")
 
 
 @pytest.mark.online
@@ -395,4 +395,4 @@ def test_every_platform_is_covered(data: checks.Data) -> None:
     there = {
         row["platform"] for row in data["onnxruntime"]["build"] if Version(row["version"]) == newest
     }
-    assert there == set(PLATFORMS)
+    assert there == set(PLATFORMS) - {"windows_aarch64"}

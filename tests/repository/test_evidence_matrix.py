@@ -208,7 +208,7 @@ def _plugins() -> dict[str, dict[str, bytes]]:
             f"{rtx}_cu12-0.5.0-py3-none-win_amd64.whl": samples.wheel(
                 windows, requires=["numpy>=1; extra == 'dev'", "onnxruntime>=1.25"], about=about
             ),
-            f"{rtx}_cu12-0.5.0-py3-none-win_arm64.whl": b"it is for no platform of ours",
+            f"{rtx}_cu12-0.5.0-py3-none-macosx_14_0_arm64.whl": b"it is for no platform of ours",
         },
         "onnxruntime": {
             f"onnxruntime-{name}-{name.partition('-')[2]}-{LINUX}.whl": samples.wheel(

@@ -401,3 +401,50 @@ def test_all_that_is_printed_is_cleaned_in_one_place() -> None:
 )
 def test_who_prints_is_noticed(made: str, *, prints: bool) -> None:
     assert bool(printing(ast.parse(made))) is prints
+
+
+IN_SHELLS = {"messages.shells", "lock.formats.dockerfile", "companions.loader.lost"}
+"""The second writes a file of a shell's commands; the third travels into other environments."""
+
+
+def makes_a_command(tree: ast.AST) -> list[int]:
+    """Return the lines that put words into a command by themselves, or quote them."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call)
+        if re.match(
+            r"f(['\"])(?:conda|ortgpu-fix|pip|python|uv) [^{]*\{|"
+            r"'(?:conda|ortgpu-fix|pip|python|uv) [^']*' \+ |"
+            r"' '\.join\([\[(]'(?:conda|ortgpu-fix|pip|python|uv)[ ']|"
+            r"shlex\.(?:quote|join)\(",
+            ast.unparse(node),
+        )
+    ]
+
+
+def test_commands_to_paste_are_made_in_one_place() -> None:
+    """There a name that somebody else chose is quoted, for the shells of its system."""
+    found = {
+        name: lines
+        for name, path in MODULES.items()
+        if name not in IN_SHELLS
+        if (lines := makes_a_command(parsed(path)))
+    }
+
+    assert found == {"cli.parser": found.get("cli.parser")}, "which prints the version"
+
+
+@pytest.mark.parametrize(
+    ("made", "wrong"),
+    [
+        ("f'pip install {name}'", True),
+        ("'ortgpu-fix --python ' + path", True),
+        ("' '.join(['pip', 'install', *names])", True),
+        ("shlex.quote(name)", True),
+        ("pasted_commands(('pip', 'install', name), system)", False),
+        ("f'{name} is not installed'", False),
+    ],
+)
+def test_a_command_that_is_made_elsewhere_is_noticed(made: str, *, wrong: bool) -> None:
+    assert bool(makes_a_command(ast.parse(made))) is wrong

@@ -12,6 +12,7 @@ from told import values_of
 
 import synthetic
 from ortgpu_fix.cli.machine import with_surroundings
+from ortgpu_fix.facts.target import Target
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
@@ -87,6 +88,25 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
         with_surroundings(synthetic.facts(), target._replace(kind="conda"), {}).python.project
         is None
     )
+
+
+@pytest.mark.parametrize("file", ["environment.yml", "environment.yaml"])
+def test_a_conda_environment_that_a_file_here_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    """pixi says so itself, in the environment; what a venv has beside it makes none of conda's."""
+    venv = make_venv(tmp_path / "envs" / "app", pip=False).target()
+    conda = venv._replace(kind="conda")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / file).write_text("name: app\n")
+
+    def project(target: Target) -> str | None:
+        return with_surroundings(synthetic.facts(), target, {}).python.project
+
+    assert (project(conda), project(venv)) == ("conda", None)
+    assert project(conda._replace(managed_by="pixi")) == "pixi"
+    (tmp_path / file).write_text("name: other\n")
+    assert project(conda) is None
 
 
 @pytest.mark.slow

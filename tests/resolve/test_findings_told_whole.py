@@ -105,6 +105,7 @@ def test_what_would_be_taken_in_the_place_of_the_environment(
     [
         ("venv", {"externally_managed": True}, {"externally-managed"}),
         ("conda", {}, {"conda-environment"}),
+        ("conda", {"managed_by": "pixi"}, {"pixi-environment"}),
         ("user", {}, {"user-environment"}),
         ("user", {"read_only": True}, {"user-environment"}),
         ("venv", {"read_only": True}, {"environment-read-only"}),
@@ -116,7 +117,7 @@ def test_why_an_apply_refuses_is_told_where_there_is_something_to_do(
     kind: str, more: dict[str, Any], codes: set[str]
 ) -> None:
     python = PYTHON | {"environment": kind} | more
-    owners = {"externally-managed", "conda-environment", "user-environment"}
+    owners = {"externally-managed", "conda-environment", "pixi-environment", "user-environment"}
     owners |= {"environment-read-only"}
     rows = [row for row in found(python_row=python) if row.code in owners]
 
@@ -125,7 +126,7 @@ def test_why_an_apply_refuses_is_told_where_there_is_something_to_do(
     assert not {row.code for row in found(*WHOLE, python_row=python)} & owners
 
 
-@pytest.mark.parametrize("held", ["conda", "editable"])
+@pytest.mark.parametrize("held", ["conda", "pixi", "editable"])
 def test_what_goes_and_only_the_user_can_remove_is_told(held: str) -> None:
     row = {"name": "onnxruntime", "version": "1.22.1", "held": held}
     numpy = {"name": "numpy", "version": "2.2.6", "held": held}
@@ -433,6 +434,8 @@ def test_what_loads_the_libraries_is_told_where_nothing_does_by_itself() -> None
         ("uv-tool", "managed-by-uv-tool"),
         ("pipx", "managed-by-pipx"),
         ("pipenv", "managed-by-pipenv"),
+        ("pixi", "managed-by-pixi"),
+        ("conda", "managed-by-conda"),
         ("rye", "managed-by-another"),
     ],
 )
@@ -444,6 +447,9 @@ def test_the_lines_for_a_project_begin_with_the_gpu_build(tool: str, code: str) 
     lines = values["lines"].split(", ")
     assert lines[0] == "\"onnxruntime-gpu==1.26.0; python_version >= '3.10'\""
     assert sorted(lines[1:]) == ['"nvidia-cublas-cu12==12.8.4"', '"nvidia-cudnn-cu12==9.28.0"']
+    pins = " ".join(lines).replace('"', "").replace("; python_version >= '3.10'", "")
+    assert values["pins"] == pins
+    assert values["table"].startswith('onnxruntime-gpu = "==1.26.0", nvidia-')
 
 
 def test_a_project_whose_lock_has_the_release_is_told_only_of_a_change() -> None:

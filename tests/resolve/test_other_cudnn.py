@@ -262,9 +262,7 @@ def test_the_index_with_builds_for_the_older_cudnn_is_named(
         tables["onnxruntime"]["build"].pop()
         for row in tables["onnxruntime"]["build"]:
             row["platform"] = "linux_aarch64"
-    tables["distributions"]["feed"] = [
-        {"cuda": cuda, "url": f"https://feed.example/cuda-{cuda}/simple/"} for cuda in feeds
-    ]
+    tables["distributions"]["feed"] = [synthetic.feed(cuda, "1.0.0") for cuda in feeds]
     # Without a cuDNN; for a CUDA for which there is no build; with the cuDNN of PyPI's builds.
     others = "cupy-cuda12x 1.0", "elder 1.5", "eldest 1.5"
     made, changes = kept(parse(tables, "", {}), *others, CUBLAS, CUDNN_8, **machine)
@@ -278,7 +276,7 @@ def test_it_is_not_named_where_a_release_of_pypi_works() -> None:
     """One for CUDA 13 has its cuDNN in a folder of its own here."""
     tables = synthetic.tables()
     tables["consumers"]["consumer"].append(synthetic.consumer("older", "1", "2", "12", "8"))
-    tables["distributions"]["feed"] = [{"cuda": "12", "url": "https://feed.example/simple/"}]
+    tables["distributions"]["feed"] = [synthetic.feed("12", "1.0.0")]
     del tables["distributions"]["shared"][0]
     made, changes = kept(parse(tables, "", {}), CUBLAS, CUDNN_8, driver="13.0")
 

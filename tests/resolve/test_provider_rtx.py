@@ -257,7 +257,9 @@ def test_what_the_provider_takes(gpu: str) -> None:
 
 def test_where_there_is_no_wheel_for_the_system_its_gpus_do_not_matter() -> None:
     arm = {"system": "windows", "machine": "aarch64"}
-    rejected = plan(machine(gpus=[{"compute_capability": "9.0"}], platform=arm)).rejected
+    others = tuple(row for row in MATRIX.plugin_wheels if row.platform != "windows_aarch64")
+    without = MATRIX._replace(plugin_wheels=others)
+    rejected = plan(machine(gpus=[{"compute_capability": "9.0"}], platform=arm), without).rejected
 
     assert {why.code for row in rejected for why in row.reasons} == {"no-wheel-platform"}
 
@@ -455,3 +457,24 @@ def test_it_is_told_as_another_way_only_where_it_is_one() -> None:
     assert other_ways(from_json(there), cuda, MATRIX) == ()
     healthy = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0", platform=WINDOWS)
     assert other_ways(from_json(healthy), cuda, MATRIX) == ()
+
+
+def test_windows_on_arm_has_the_plugin_and_wheels_of_its_own() -> None:
+    facts = machine(
+        "onnxruntime 1.32.0",
+        driver={"version": "615.20", "cuda": "13.4"},
+        platform={"system": "windows", "machine": "aarch64"},
+        python={"version": "3.13.1", "environment": "venv"},
+        libraries=[],
+        toolkits=[],
+    ) | {"gpus": [{"name": "NVIDIA RTX Spark N1X", "compute_capability": "12.1"}]}
+    made = plan(facts)
+
+    assert made.verdict == "fixable"
+    assert [row.file for row in made.install if row.file] == [
+        "msvc_runtime-14.51.36231-cp313-cp313-win_arm64.whl",
+        "onnxruntime_ep_nv_tensorrt_rtx_cu13-0.5.0-py3-none-win_arm64.whl",
+    ]
+    assert other_ways(from_json(facts), PlanOptions(), MATRIX) == (
+        OtherWay("tensorrt-rtx", Named(f"{STEM}13", "0.5.0"), sum(w.size for w in made.install)),
+    )

@@ -67,7 +67,7 @@ def test_another_major_is_told_with_the_one_that_is_right() -> None:
     for language in ("en", "zh"):
         texts = load_texts(language)
         assert "/opt/trt/libnvinfer.so.8" in texts.summary(found)
-        assert 'pip install "tensorrt-cu12==10.*"' in texts.remedy(found)
+        assert "pip install 'tensorrt-cu12==10.*'" in texts.remedy(found)
         assert texts.is_for_user(found)
 
 

@@ -149,7 +149,7 @@ def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None
         (
             "2.9.1+cu130",
             {"driver": "580", "gpu": GB10, "platform": ARM},
-            {"onnxruntime-gpu": "1.31.1", "nvidia-cudnn-cu13": "9.28.0.42"},
+            {"onnxruntime-gpu": "1.31.1", "nvidia-cudnn-cu13": "9.28.1.4"},
         ),
         # Windows' wheels of 1.21 to 1.26 have no code for A100.
         (

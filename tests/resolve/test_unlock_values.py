@@ -197,6 +197,8 @@ def test_who_holds_something_back_is_named_alone_or_with_the_others() -> None:
             "onnxruntime-gpu 1.23.0",
         )
     ]
+    [(_, values, _)] = unlocks(pinning("evil$(x)", "onnxruntime<1.20"), driver="13.0")
+    assert values["command"] == "pip install --dry-run 'evil$(x)' onnxruntime==1.31.0"
     needs = pinning("one", "protobuf<4")  # 1.31 requires a newer one
     assert unlocks(needs, driver="13.0") == [
         (

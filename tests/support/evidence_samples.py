@@ -123,6 +123,7 @@ def dll(
     exports: Sequence[str] = (),
     extra: bytes = b"",
     code: bytes = b"",
+    machine: int = 0x8664,
 ) -> bytes:
     """Return a 64-bit DLL: a section with everything, and one with the GPU `code` if there is."""
     base = 0x1000
@@ -176,7 +177,7 @@ def dll(
     ) + b"".join(struct.pack("<II", *directory) for directory in directories)
     header = b"MZ".ljust(60, b"\0") + struct.pack("<I", 64)
     header += struct.pack(
-        "<4sHHIIIHH", b"PE\0\0", 0x8664, 2 if code else 1, 0, 0, 0, len(optional), 0x2022
+        "<4sHHIIIHH", b"PE\0\0", machine, 2 if code else 1, 0, 0, 0, len(optional), 0x2022
     )
     header += optional
     header += struct.pack(

@@ -140,6 +140,13 @@ def application(name: str, since: str, read: str, asks: str, **more: str) -> dic
     return {**row, "file": "a.py", "code": "x", **more}
 
 
+def feed(cuda: str, first: str, *platforms: str) -> dict[str, Any]:
+    """Return the row of an index with builds for `cuda`, for x86-64 where no platform is named."""
+    url = f"https://feed.example/cuda-{cuda}/simple/"
+    on = [*platforms] or [LINUX, WINDOWS]
+    return {"cuda": cuda, "url": url, "first": first, "platforms": on}
+
+
 def tables() -> dict[str, dict[str, Any]]:
     """Return the invented tables, shaped as the TOML files are."""
     return {
@@ -265,7 +272,7 @@ def tables() -> dict[str, dict[str, Any]]:
                 }
                 for cuda in ("12", "13")
             ],
-            "feed": [{"cuda": "11", "url": "https://feed.example/cuda-11/simple/"}],
+            "feed": [feed("11", "9.0.0")],
             "owner": [
                 {"name": "onnxruntime", "kind": "cpu"},
                 {"name": "onnxruntime-gpu", "kind": "gpu"},

@@ -46,7 +46,7 @@ def test_what_changes_how_a_child_behaves_or_prints_reaches_none(
         *((name, ("compute",)) for name in ("OMP_NUM_THREADS", "NVIDIA_TF32_OVERRIDE")),
         *((name, ("index",)) for name in ("https_proxy", "NO_PROXY", "SSL_CERT_FILE", "NETRC")),
         *((name, ("index",)) for name in ("UV_CACHE_DIR", "UV_HTTP_TIMEOUT", "GNUPGHOME")),
-        ("GIT_DIR", ("tool",)),
+        ("GIT_DIR", ("git",)),
     ],
 )
 def test_what_a_child_needs_reaches_it_and_no_other(

@@ -17,7 +17,7 @@ from ...resolve.cases import plan_by_cases
 from ...resolve.opened import plan_for
 from ...resolve.resolver import other_ways
 from .. import console
-from ..command_line import applying, texts_for
+from ..command_line import applying, looking, texts_for
 from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, wheels_given
 from ..matrix_files import show_age
@@ -69,7 +69,7 @@ def print_plan(
     language: Language,
 ) -> None:
     """Print a plan, for people or as JSON."""
-    from ...report.plan import plan_sections
+    from ...report.plan import looking_section, plan_sections, shows_other_index
     from ...report.plan_document import plan_json
 
     found = project_of(plan, inputs, arguments)
@@ -104,6 +104,10 @@ def print_plan(
 
         changed = project_section(found.project, found.changes, texts, found.problem)
         sections = (*sections[:-1], changed, sections[-1])
+    url = next((row.url for row in plan.unlock if row.url), "")
+    if url and shows_other_index(plan, asked=arguments.verbose or asked):
+        look = looking_section(looking(arguments, url, inputs.facts), texts)
+        sections = (*sections[:-1], look, sections[-1])
     console.print_sections(sections)
 
 

@@ -121,5 +121,8 @@ def tell(text: str) -> None:
 
 def way_back() -> str:
     """Return the command that brings the set back, for this environment."""
-    command = 'ortgpu-fix --python "' + sys.prefix + '" --apply'
+    import shlex  # noqa: PLC0415 - only here, and it takes a while
+
+    place = '"' + sys.prefix + '"' if os.name == "nt" else shlex.quote(sys.prefix)
+    command = "ortgpu-fix --python " + place + " --apply"
     return "This brings it back, or says what is against it: " + command

@@ -53,14 +53,20 @@ def why_not(
     options: PlanOptions,
     matrix: Matrix,
 ) -> tuple[Reason, ...]:
-    """Return why exactly what `pins` install cannot work on the machine of `facts`."""
+    """Return why exactly what `pins` install cannot work on the machine of `facts`.
+
+    Of what they leave open, that counts of which no other one names the version.
+    """
     environment = marker_environment(facts)
-    pins = [pin for pin in pins if pin.applies(environment)]
+    every = [pin for pin in pins if pin.applies(environment)]
+    pins = [pin for pin in every if pin.exact]
+    pinned = {pin.name for pin in pins}
+    free = [pin for pin in every if pin.name not in pinned]
     bare = without_installed_set(facts, matrix, locked_names(matrix))
     here = situation(facts, PlanOptions(), matrix)
     refused = tuple(_twice(pins)) or (
         *_of_the_set(pins, bare, options, matrix),
-        *_rivals(pins, bare, environment, matrix),
+        *_rivals(pins, free, bare, environment, matrix),
         *_without_wheel(pins, known, here),
     )
     return refused or tuple(_broken(pins, here))
@@ -78,13 +84,17 @@ def _twice(pins: Sequence[ParsedPin]) -> Iterator[Reason]:
 
 
 def _rivals(
-    pins: Sequence[ParsedPin], facts: Facts, environment: Mapping[str, str], matrix: Matrix
+    pins: Sequence[ParsedPin],
+    free: Sequence[ParsedPin],
+    facts: Facts,
+    environment: Mapping[str, str],
+    matrix: Matrix,
 ) -> Iterator[Reason]:
     """Yield the other builds of onnxruntime beside that for the GPU: they share its folder."""
     packages = tuple(Package(name=pin.name, version=pin.version) for pin in pins)
     owners = with_owners_here(facts._replace(packages=packages), matrix).owners
     if any(pin.name == GPU_BUILD for pin in pins):
-        for pin in pins:
+        for pin in (*pins, *free):
             if pin.name in owners - {GPU_BUILD} and pin.is_sure(environment):
                 yield reason("lock-rival", distribution=Named(pin.name, pin.version))
 

@@ -85,7 +85,8 @@ def _read_state(file: str) -> ProjectState:
 
     if text.lstrip().startswith("{"):
         return read_facts(file)
-    pins = read_lock(text, file, included).pins
-    if not any(pin.name in {GPU_BUILD, NAME} for pin in pins):
+    locked = read_lock(text, file, included)
+    pins = (*locked.pins, *locked.loose)
+    if not any(pin.name in {GPU_BUILD, NAME} for pin in locked.pins):
         raise Error("state-without-onnxruntime", file=file)
     return pins

@@ -164,7 +164,7 @@ def _installed(state: ProjectState, machine: Facts) -> Facts:
     if isinstance(state, Facts):
         return on_machine(state, machine)
     environment = marker_environment(machine)
-    pins = {pin.name: pin.version for pin in state if pin.applies(environment)}
+    pins = {pin.name: pin.version for pin in state if pin.exact and pin.applies(environment)}
     return machine._replace(
         packages=tuple(Package(name, version) for name, version in sorted(pins.items())),
         libraries=(),

@@ -88,7 +88,7 @@ def drift(
     release = release_of(pins)
     differences = tuple(_differences(every, known))
     bare = without_installed_set(facts, matrix, locked_names(matrix))
-    against = why_not(every, known, facts, options, matrix)
+    against = why_not((*every, *locked.loose), known, facts, options, matrix)
     moved = tuple(_moved(pins, facts, with_owners_here(facts, matrix))) if installed else ()
     now = resolve(bare, options._replace(latest=True), matrix)
     newest = now.release

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ...errors import Error, cause
 from ...messages.sections import size
-from ...requirements.lines import files_named
+from ...requirements.lines import files_named, is_read_otherwise
 from ...utils.child_environment import child_environment
 from ...utils.foreign_text import without_controls
 from ...utils.process import run
@@ -18,10 +19,7 @@ _GIT = (
     *("git", "--no-replace-objects", "-c", "core.fsmonitor=", "-c", "safe.bareRepository=explicit"),
     *("cat-file", "blob"),
 )
-_FETCHES_NOTHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""A file that a clone of a part of a repository lacks would be fetched, and its configuration names
-the program that does. The first rules over what it allows, `protocol.NAME.allow`; the second is of
-git 2.44 (https://git-scm.com/docs/git). A repository in a folder of a checkout is not taken up."""
+"""A bare repository in a folder of a checkout is not taken up."""
 MOST_BYTES = 20_000_000
 """What is larger is no lock: that of a thousand distributions with twenty wheels each has six."""
 
@@ -35,8 +33,13 @@ def read_lock_text(file: str) -> str:
 
     Raises Error `lock-unreadable`. Source of that form: gitrevisions(7), `<rev>:<path>`.
     """
-    if _is_of_git(file):
-        return _of_commit(file)
+    text = _of_commit(file) if _is_of_git(file) else _of_file(file)
+    if is_read_otherwise(text):
+        raise Error("lock-unreadable", file=file, cause=cause("text-not-utf8"))
+    return text
+
+
+def _of_file(file: str) -> str:
     try:
         with Path(file).open("rb") as stream:
             content = stream.read(MOST_BYTES + 1)
@@ -72,7 +75,8 @@ def tells_of(
 ) -> bool:
     """Tell whether one of `names` stands in `text`, or in what it has `included`."""
     texts = [text, *(inside for _, inside in included.values())]
-    return any(name in each for name in names for each in texts)
+    whole = [re.sub(r"\\\s", "", each).lower() for each in texts]  # a word may be continued
+    return any(name in each for name in names for each in whole)
 
 
 def _beside(file: str, name: str) -> str:
@@ -91,7 +95,7 @@ def _is_of_git(file: str) -> bool:
 def _of_commit(name: str) -> str:
     """Return a text as git holds it: nothing of the repository's configuration is run for that."""
     try:
-        env = child_environment(os.environ, "tool") | _FETCHES_NOTHING
+        env = child_environment(os.environ, "git")
         done = run([*_GIT, name], timeout=GIT_SECONDS, env=env)
     except OSError as error:
         raise Error("lock-unreadable", file=name, cause=f"git: {error.strerror}") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -18,18 +19,32 @@ from packaging.utils import canonicalize_name
 
 from ...errors import Error
 from ...lock.machine_lines import read_machines
-from ...requirements.lines import files_named, logical_lines, wheel_at, without_options
+from ...requirements.lines import (
+    files_named,
+    logical_lines,
+    options_of,
+    wheel_at,
+    without_options,
+)
 from ...utils.toml import tomllib
 from ...versions import requirement
 from .parsed_lock import Format, ParsedHash, ParsedLock, ParsedPin
 from .unconditional import unconditional
 
 _HASH = re.compile(r"--hash[ =]sha256:(\S+)")
-_COMMENT = re.compile(r"(^|\s+)#.*$")
+_COMMENT = re.compile(r"(?:^|\s)#")
 _PRINTED = re.compile(
-    r"^RUN printf '%s\\n' \\\n((?: .*\\\n)+?) > \S*requirements\S*$", re.MULTILINE
+    r"^RUN printf '%s\\n' \\\n((?: .*\\\n)+?) > (?=\S*requirements)\S*$", re.MULTILINE
 )
 """As a Dockerfile of ours writes them: each line is one word of the shell."""
+_EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
+_OF_VCS = re.compile(r"[a-z]+\+[^#]*/([A-Za-z0-9._-]+?)/?(?:\.git)?(?:@[^/#]*)?(?:#.*)?$")
+"""A repository of a version control system is mostly called as what it builds.
+
+Source: https://pip.pypa.io/en/stable/topics/vcs-support/
+"""
+_TEXT = re.compile(r""""((?:[^"\\]|\\.)*)"|'([^']*)'""")
+_NAME = re.compile(r'name = "([^"]*)"')
 _MATRIX = re.compile(r"^# matrix: (\S+) (sha256:\S+)$", re.MULTILINE)
 
 Included = Mapping[tuple[str, str], tuple[str, str]]
@@ -58,15 +73,17 @@ def read_lock(text: str, file: str, included: Included = MappingProxyType({})) -
         except (ValueError, RecursionError):  # also of a number that is too long for Python
             pins = list(_requirements(text, file, dict(included)))
         else:
-            lock_format, pins = _toml(document, text.splitlines(), file)
-    if not pins:
+            lock_format, pins = _toml(document, _Lines(text.splitlines()), file)
+    exact = [pin for pin in pins if pin.exact]
+    if not exact:
         raise Error("lock-unreadable", file=file, cause="it pins nothing")
     for pin in pins:
         _check_marker(pin, file)
     matrix = _MATRIX.search(text)
     return ParsedLock(
         format=lock_format,
-        pins=tuple(pins),
+        pins=tuple(exact),
+        loose=tuple(pin for pin in pins if not pin.exact),
         matrix_date=matrix[1] if matrix else None,
         matrix_digest=matrix[2] if matrix else None,
         machines=tuple(read_machines(text)),
@@ -103,32 +120,61 @@ def _requirements(
         hashes = tuple(
             ParsedHash(sha256=sha256.lower(), line=number)
             for number, part in enumerate(line.splitlines(), start)
-            for sha256 in _HASH.findall(_COMMENT.sub("", part))
+            for sha256 in _HASH.findall(_COMMENT.split(part, maxsplit=1)[0])
         )
         yield from _pin(without_options(line), start, hashes)
+        for address in options_of(line).get("editable", ()):
+            yield from _named_by(address, "", start)
 
 
 def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[ParsedPin]:
-    """Yield the pin of an exact requirement or of the address of a wheel; else nothing."""
+    """Yield what a requirement or the address of a wheel names, if anything."""
     if text.startswith("-"):
         return
     wanted = requirement(text)
-    if wanted is None or wanted.url:
-        address, _, marker = text.partition(" ; ")
-        wheel = wheel_at(address)
-        if wheel is None:
-            return
-        (name, version), marker = wheel, marker.strip()
-        stand_in = _is_bare(address.partition("#")[0])
-    else:
+    if wanted is not None and not wanted.url:
         exact = [spec.version for spec in wanted.specifier if spec.operator in {"==", "==="}]
-        if len(exact) != 1 or exact[0].endswith(".*"):
-            return
-        name, version, marker = canonicalize_name(wanted.name), exact[0], str(wanted.marker or "")
-        stand_in = False
+        pinned = len(exact) == 1 and not exact[0].endswith(".*")
+        yield ParsedPin(
+            name=canonicalize_name(wanted.name),
+            version=exact[0] if pinned else str(wanted.specifier),
+            marker=str(wanted.marker or ""),
+            hashes=hashes,
+            line=line,
+            stand_in=False,
+            exact=pinned,
+        )
+        return
+    address, _, marker = text.partition(" ; ")
+    wheel = wheel_at(address)
+    if wheel is None:
+        yield from _named_by(address, marker.strip(), line, wanted.name if wanted else None)
+        return
+    name, version = wheel
     yield ParsedPin(
-        name=name, version=version, marker=marker, hashes=hashes, line=line, stand_in=stand_in
+        name=name,
+        version=version,
+        marker=marker.strip(),
+        hashes=hashes,
+        line=line,
+        stand_in=_is_bare(address.partition("#")[0]),
     )
+
+
+def _named_by(address: str, marker: str, line: int, name: str | None = None) -> Iterator[ParsedPin]:
+    """Yield what an address that is none of a wheel builds, where its name or `#egg=` tells."""
+    named = _EGG.search(address) or _OF_VCS.match(address)
+    name = name or (named and named[1])
+    if name:
+        yield ParsedPin(
+            name=canonicalize_name(name),
+            version="",
+            marker=marker,
+            hashes=(),
+            line=line,
+            stand_in=False,
+            exact=False,
+        )
 
 
 def _is_bare(file: object) -> bool:
@@ -137,7 +183,7 @@ def _is_bare(file: object) -> bool:
 
 
 def _toml(
-    document: Mapping[str, object], lines: Sequence[str], file: str
+    document: Mapping[str, object], lines: _Lines, file: str
 ) -> tuple[Format, list[ParsedPin]]:
     packages = document.get("packages")
     try:
@@ -151,11 +197,10 @@ def _toml(
         raise Error("lock-unreadable", file=file, cause=cause) from error
 
 
-def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> Iterator[ParsedPin]:
-    starts = [at for at, line in enumerate(lines) if line.strip() == "[[packages]]"]
-    blocks = list(zip(starts, [*starts[1:], len(lines)], strict=False))
+def _pylock(packages: Sequence[Mapping[str, object]], lines: _Lines) -> Iterator[ParsedPin]:
+    blocks = list(zip(lines.packages, [*lines.packages[1:], lines.count], strict=False))
     if len(blocks) != len(packages):  # written as inline tables: the whole file is one block
-        blocks = [(0, len(lines))] * len(packages)
+        blocks = [(0, lines.count)] * len(packages)
     for package, block in zip(packages, blocks, strict=True):
         wheels = cast("list[dict[str, dict[str, str]]]", package.get("wheels") or [])
         sources = [package[key] for key in ("sdist", "archive") if key in package]
@@ -168,15 +213,14 @@ def _pylock(packages: Sequence[Mapping[str, object]], lines: Sequence[str]) -> I
                 version=str(package["version"]),
                 marker=str(package.get("marker") or ""),
                 hashes=tuple(
-                    ParsedHash(sha256=sha256, line=_line(lines, sha256, *block))
-                    for sha256 in hashes
+                    ParsedHash(sha256=sha256, line=lines.text(sha256, *block)) for sha256 in hashes
                 ),
-                line=_line(lines, f'"{name}"', *block),
+                line=lines.text(name, *block),
                 stand_in=any(_is_bare(wheel.get("url") or wheel.get("path")) for wheel in wheels),
             )
 
 
-def _project(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[ParsedPin]:
+def _project(document: Mapping[str, object], lines: _Lines) -> Iterator[ParsedPin]:
     """Yield what uv.lock, poetry.lock or pdm.lock pins; hashes are left to the tool.
 
     uv writes `resolution-markers`, a list; Poetry `markers`, and PDM `marker`, a text.
@@ -195,13 +239,13 @@ def _project(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[P
                 version=str(package["version"]),
                 marker=written,
                 hashes=(),
-                line=_line(lines, f'name = "{name}"', 0, len(lines)),
+                line=lines.name(name),
                 wanted=wanted.get(name),
                 stand_in=any(_is_bare(value) for file in files for value in file.values()),
             )
 
 
-def _uv(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[ParsedPin]:
+def _uv(document: Mapping[str, object], lines: _Lines) -> Iterator[ParsedPin]:
     """Yield the pins among the dependencies of a project and of its groups."""
     project = cast("dict[str, list[str]]", document.get("project") or {})
     groups = cast("dict[str, list[object]]", document.get("dependency-groups") or {})
@@ -209,13 +253,31 @@ def _uv(document: Mapping[str, object], lines: Sequence[str]) -> Iterator[Parsed
     for at, texts in enumerate(lists):
         for text in texts:
             if isinstance(text, str):
-                for pin in _pin(text, _line(lines, text, 0, len(lines))):
+                for pin in _pin(text, lines.text(text)):
                     yield pin if at == 0 else replace(pin, wanted=None)
 
 
-def _line(lines: Sequence[str], wanted: str, start: int, end: int) -> int:
-    """Return the number of the first line in a block that holds `wanted`; the block's, if none."""
-    for at in range(start, end):
-        if wanted.lower() in lines[at].lower():
-            return at + 1
-    return start + 1
+class _Lines:
+    """The lines of a TOML document, by the texts that stand in them."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.count = len(lines)
+        self.packages = [at for at, line in enumerate(lines) if line.strip() == "[[packages]]"]
+        self._of_text: dict[str, list[int]] = {}
+        self._of_name: dict[str, int] = {}
+        for at, line in enumerate(lines):
+            for one, other in _TEXT.findall(line):
+                self._of_text.setdefault((one or other).lower(), []).append(at)
+            named = _NAME.match(line)
+            if named is not None:
+                self._of_name.setdefault(named[1].lower(), at)
+
+    def text(self, wanted: str, start: int = 0, end: int | None = None) -> int:
+        """Return the number of the first line in a block with `wanted`; the block's, if none."""
+        found = self._of_text.get(wanted.lower(), [])
+        at = bisect_left(found, start)
+        return found[at] + 1 if at < len(found) and (end is None or found[at] < end) else start + 1
+
+    def name(self, name: str) -> int:
+        """Return the number of the line that names a package; 1, if none."""
+        return self._of_name.get(name.lower(), 0) + 1

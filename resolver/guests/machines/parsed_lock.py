@@ -23,11 +23,12 @@ class ParsedHash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedPin:
-    """A distribution in a lock, at one version."""
+    """A distribution in a lock, at one version, or at what a requirement leaves to the index."""
 
     name: str
     """Canonical."""
     version: str
+    """Where it is not `exact`, what is written of it: `>=1.20`; empty: any, or an address."""
     marker: str
     """Where it is installed; empty: everywhere."""
     hashes: tuple[ParsedHash, ...]
@@ -37,6 +38,7 @@ class ParsedPin:
     """The markers under which it is installed without an extra or a group; None: nobody knows."""
     stand_in: bool
     """A wheel without code, as our `onnxruntime` is, that requires the GPU build."""
+    exact: bool = True
 
     def applies(self, environment: Mapping[str, str]) -> bool:
         """Return whether it is installed under the marker values of `environment`."""
@@ -58,5 +60,7 @@ class ParsedLock:
     matrix_date: str | None
     """Of the matrix that it was made with; None where the lock does not name it."""
     matrix_digest: str | None
+    loose: tuple[ParsedPin, ...] = ()
+    """What it names without an exact version."""
     machines: tuple[Facts, ...] = ()
     """The machines with a GPU that it was made for, where its header names them."""

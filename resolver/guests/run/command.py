@@ -23,7 +23,7 @@ from ...log_lines.matcher import Search, explain_log
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import plain
 from ...messages.shells import TypedCommand, pasted_commands
-from ...probe.interpreter import DOT_VENV, chosen_by, find_interpreter
+from ...probe.interpreter import FOLDERS, chosen_by, find_interpreter
 from ...utils.files import check_place, write
 from ...utils.foreign_text import clean
 from .advice import Packed, advice_of, knobs_of
@@ -132,9 +132,10 @@ def _report(  # noqa: PLR0917
 def _instead(line: CommandLine, environ: Mapping[str, str]) -> str:
     """Return the command that runs the program with the `.venv` here, which nothing named."""
     named = os.path.basename(line.rest[0]) != line.rest[0]  # noqa: PTH119 - PATH is not asked then
-    if line.python is not None or named or chosen_by(None, environ, Path.cwd()) != DOT_VENV:
+    folder = chosen_by(None, environ, Path.cwd())
+    if line.python is not None or named or folder not in FOLDERS:
         return ""
-    return in_shells(("ortgpu-fix", "run", "--python", DOT_VENV, "--", *line.rest))
+    return in_shells(("ortgpu-fix", "run", "--python", folder, "--", *line.rest))
 
 
 def _program(line: CommandLine, seen: ProgramSeen, pids: Iterable[int]) -> TypedCommand:

@@ -410,6 +410,7 @@ def main() -> None:
     kind = kind_of_environment(paths["purelib"])
     mark = None if kind == "venv" else read(os.path.join(paths["stdlib"], "EXTERNALLY-MANAGED"))
     managed_by = owner(mark) if kind in {"system", "user"} else None
+    pixi = kind == "conda" and os.path.isfile(os.path.join(sys.prefix, "conda-meta", "pixi"))
     installed = distributions()
     look_at_required(installed)
     answer = {
@@ -428,7 +429,7 @@ def main() -> None:
         "read_only": not writable(existing(paths["purelib"])),
         "user_site": user_site(paths["purelib"]) if kind != "user" else None,
         "externally_managed": mark is not None or managed_by not in {None, "store", "embeddable"},
-        "managed_by": managed_by,
+        "managed_by": "pixi" if pixi else managed_by,
         # An embeddable Python's `._pth` file does not import site, unless it says so, as ComfyUI's:
         # https://docs.python.org/3/using/windows.html#finding-modules
         "pth": "site" in sys.modules and not sys.flags.no_site,

@@ -46,15 +46,16 @@ def numpy_tables(reader: Reader, threads: int) -> list[str]:
 
 
 def msvc_tables(reader: Reader, threads: int) -> list[str]:
-    """Return a `[[wheel]]` table for each release and Python, sorted by both."""
+    """Return a `[[wheel]]` table for each release, Python and platform, sorted by them."""
     chosen = [
         wheel
         for wheel in reader.wheels("msvc-runtime")
-        if wheel.platform == "windows_x86_64"
+        if wheel.platform.startswith("windows_")
         and wheel.version >= _OLDEST_MSVC
         and _MSVC_PYTHON.fullmatch(wheel.python)
     ]
-    chosen.sort(key=lambda wheel: (wheel.version, len(wheel.python), wheel.python))
+    place = PLATFORMS.index
+    chosen.sort(key=lambda row: (row.version, len(row.python), row.python, place(row.platform)))
     sizes = each(reader.size, chosen, threads)
     return [_row(wheel, size) for wheel, size in zip(chosen, sizes, strict=True)]
 

@@ -363,6 +363,19 @@ def test_a_lock_that_installs_another_build_beside_that_for_the_gpu(name: str) -
     assert codes(checked(lock(extra=f"{name}==1.26.0 ; sys_platform == 'darwin'\n"))) == []
 
 
+@pytest.mark.parametrize(
+    "line", ["onnxruntime", "onnxruntime>=1.20", "onnxruntime~=1.22.1", "onnxruntime==1.22.*"]
+)
+def test_what_the_lock_leaves_open_is_judged_by_what_it_allows(line: str) -> None:
+    """Beside a pinned GPU build: the lock was said to work."""
+    [why] = checked(lock(extra=f"{line}\n")).against
+
+    assert why.code == "lock-rival"
+    assert values_of(why) == {"distribution": f"onnxruntime {line.removeprefix('onnxruntime')}"}
+    assert codes(checked(lock(extra=f"{line} ; sys_platform == 'darwin'\n"))) == []
+    assert codes(checked(lock(extra=f"{line}\n{STAND_IN}"))) == [], "the stand-in meets it"
+
+
 def test_a_machine_where_nothing_works_has_no_newer_release() -> None:
     found = checked(lock(), synthetic.facts(*INSTALLED, driver=None))
 

@@ -327,3 +327,57 @@ def test_what_is_included_stands_on_the_line_that_includes_it() -> None:
     assert [entry.line for entry in pins[0].hashes] == [2]
     assert len(included) == 3
     assert [pin.name for pin in read_lock(text, "r.txt").pins] == ["d"]
+
+
+@pytest.mark.parametrize(
+    "break_",
+    ["\f", "\v", "\x1c", "\x85", "\u2028", "\u2029", "\r"],
+    ids=["form feed", "tab", "file", "next line", "line", "paragraph", "return"],
+)
+def test_a_line_ends_where_pip_ends_it(break_: str) -> None:
+    """The CPU build stood behind one of them, and the lock was said to work."""
+    assert pins(f"a==1{break_}onnxruntime==1.22.1\n# why{break_}b==2\n") == [
+        ("a", "1", ""),
+        ("onnxruntime", "1.22.1", ""),
+        ("b", "2", ""),
+    ]
+
+
+def test_a_word_goes_on_in_the_next_line_as_pip_has_it() -> None:
+    assert pins("onnx\\\nruntime==1.22.1\na\\\n# no more\n==1\n") == [("onnxruntime", "1.22.1", "")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--requirem more.txt",
+        "-i https://x.example -rmore.txt",
+        "-r more.txt x",
+        "--pre --req=more.txt",
+    ],
+)
+def test_a_file_is_included_as_pip_reads_its_option(line: str) -> None:
+    taken = {} if "--req=" in line else {"b": "2"}  # which is --require-hashes, too
+    found = read_lock(f"a==1\n{line}\n", "lock", {("lock", "more.txt"): ("more.txt", "b==2\n")})
+
+    assert {pin.name: pin.version for pin in found.pins} == {"a": "1", **taken}
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "version"),
+    [
+        ("onnxruntime", "onnxruntime", ""),
+        ("onnxruntime>=1.20", "onnxruntime", ">=1.20"),
+        ("onnxruntime==1.22.*", "onnxruntime", "==1.22.*"),
+        ("onnxruntime @ git+https://x.example/y", "onnxruntime", ""),
+        ("git+https://x.example/microsoft/onnxruntime.git@v1.22.1", "onnxruntime", ""),
+        ("git+https://x.example/y#egg=OnnxRuntime", "onnxruntime", ""),
+        ("-e git+https://x.example/onnxruntime/", "onnxruntime", ""),
+        ("onnxruntime @ https://x.example/o.tar.gz", "onnxruntime", ""),
+    ],
+)
+def test_what_is_not_pinned_exactly_is_named(line: str, name: str, version: str) -> None:
+    found = read_lock(f"a==1\n{line}\n", "lock")
+
+    assert [pin.name for pin in found.pins] == ["a"]
+    assert [(pin.name, pin.version) for pin in found.loose] == [(name, version)]

@@ -1,0 +1,166 @@
+"""Builds that PyPI does not have: Microsoft's indexes for other CUDA majors, conda-forge, Jetson's.
+
+What an index has is not known until it is read. So a release of PyPI is imagined as a build for the
+CUDA of that index, and the same rules say whether it would work here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from ..facts.model import GPU_BUILD
+from ..matrix.model import DEFAULT_INDEX, Build, Feed
+from ..plan.model import Rejected, Unlock
+from ..plan.reasons import Named, reason
+from ..versions import at_least, major, newest_first, numbers
+from .gpu_code import capabilities
+from .rules import is_usable
+from .situation import Situation
+from .torch_choice import without_torch
+
+_JETSON_CHIPS = frozenset({"5.3", "6.2", "7.2", "8.7"})
+"""Nano, TX2, Xavier, Orin: https://developer.nvidia.com/cuda-gpus."""
+_OF_MACHINE = frozenset(
+    {"no-wheel-python", "driver-too-old", "no-gpu-code", "ptx-needs-driver", "glibc-too-old"}
+)
+"""Reasons against a build that another build of the same release need not have."""
+
+
+def builds_elsewhere(
+    here: Situation, now: str | None, rejected: Sequence[Rejected]
+) -> Iterator[Unlock]:
+    """Yield where else a build may be that works here and is newer than `now`; None: none works."""
+    feeds = [feed for feed in here.matrix.feeds if _serves(feed, here)]
+    feeds.sort(key=lambda feed: int(feed.cuda), reverse=True)
+    if now is None:
+        yield from _without_any(here)
+        older = list(_feed_for_older_cudnn(here))
+        if older:
+            yield from older
+            return
+    found = [(feed, version) for feed in feeds for version in _usable(feed, here, now)]
+    if found:
+        yield _unlocked(max(found, key=lambda row: newest_first(row[1]))[0])
+    elif now is None and _is_stopped_by_machine(here, rejected):
+        able = (feed for feed in feeds if not _is_older_than_all_code(feed, here))
+        yield from map(_unlocked, islice(able, 1))
+
+
+def _without_any(here: Situation) -> Iterator[Unlock]:
+    """Yield who builds for a machine for which PyPI has nothing."""
+    if _is_jetson(here):
+        change = reason("jetson-index")
+        yield Unlock(changes=(change,), gains=(Named(GPU_BUILD, ""),), of="Jetson")
+        return
+    for row in here.matrix.conda_builds:
+        driver, oldest = here.driver_cuda, numbers(row.capability)
+        if row.platform == here.platform and driver is not None and here.gpus != ():
+            runs = major(driver) == row.cuda
+            if runs and all(numbers(gpu) >= oldest for gpu in capabilities(here)):
+                change = reason("conda-build", version=row.version, build=row.build)
+                yield Unlock(changes=(change,), gains=(Named("onnxruntime", ""),), of="conda-forge")
+
+
+def _is_jetson(here: Situation) -> bool:
+    """Tell whether it is a Jetson, by its own word or by a GPU that nothing else on Arm has."""
+    platform = here.facts.platform
+    arm = here.platform == "linux_aarch64"
+    return platform.jetson is not None or (arm and not _JETSON_CHIPS.isdisjoint(capabilities(here)))
+
+
+def _unlocked(feed: Feed) -> Unlock:
+    change = reason("ort-index", url=feed.url)
+    return Unlock(
+        changes=(change,), gains=(Named(GPU_BUILD, ""),), of=f"CUDA {feed.cuda}", url=feed.url
+    )
+
+
+def _serves(feed: Feed, here: Situation) -> bool:
+    """Tell whether `feed` is for this machine: its system, its Python and its driver."""
+    facts, cuda = here.facts, here.driver_cuda
+    able = cuda is not None and here.gpus != () and facts.python.implementation == "cpython"
+    return (
+        able
+        and here.platform in feed.platforms
+        and not (facts.platform.libc or "").startswith("musl")
+        and numbers(str(cuda))[0] >= int(feed.cuda)
+    )
+
+
+def _usable(feed: Feed, here: Situation, now: str | None) -> Iterator[str]:
+    """Yield the newest release above `now` that would work, were it in `feed`; none if none does.
+
+    A torch of the plan's own choice goes with any.
+    """
+    there = here if here.options.torch == "keep" else without_torch(here)
+    for build in _imagined(feed, there):
+        if now is not None and newest_first(build.version) <= newest_first(now):
+            return
+        if is_usable(build, there):
+            yield build.version
+            return
+
+
+def _imagined(feed: Feed, here: Situation) -> Iterator[Build]:
+    """Yield PyPI's releases for other CUDA majors as builds for that of `feed`, newest first.
+
+    Each as the last known build for that CUDA before it, or else the first.
+    """
+    system = here.facts.platform.system
+    listed = {
+        (build.platform == here.platform, build.version): build
+        for build in here.matrix.builds
+        if build.index_url == DEFAULT_INDEX and build.platform.startswith(system)
+    }
+    known = [build for build in listed.values() if major(build.cuda) == feed.cuda]
+    known.sort(key=lambda build: newest_first(build.version))
+    releases = {version for _, version in listed if at_least(version, feed.first)}
+    for version in sorted(releases, key=newest_first, reverse=True) if known else ():
+        own = listed.get((True, version))
+        if own is not None and major(own.cuda) == feed.cuda:
+            continue
+        older = [build for build in known if at_least(version, build.version)]
+        row = own or listed[False, version]
+        yield (older or known[:1])[-1]._replace(
+            version=version,
+            platform=here.platform,
+            index_url=feed.url,
+            wheels=row.wheels,
+            glibc=row.glibc,
+            requires=row.requires,
+        )
+
+
+def _is_stopped_by_machine(here: Situation, rejected: Sequence[Rejected]) -> bool:
+    """Tell whether the machine or its Python speaks against each release of PyPI."""
+    stopped = {
+        row.version for row in rejected if any(why.code in _OF_MACHINE for why in row.reasons)
+    }
+    return stopped.issuperset(build.version for build in here.matrix.builds)
+
+
+def _is_older_than_all_code(feed: Feed, here: Situation) -> bool:
+    """Tell whether a GPU is below all that any build for this CUDA major was compiled for."""
+    targets = {
+        numbers(target.rstrip("af"))
+        for build in here.matrix.builds
+        if major(build.cuda) == feed.cuda
+        for target in (*build.sass, *build.ptx)
+    }
+    return any(targets and numbers(gpu) < min(targets) for gpu in capabilities(here))
+
+
+def _feed_for_older_cudnn(here: Situation) -> Iterator[Unlock]:
+    """Yield the index for the CUDA of one whose cuDNN is older than that of PyPI's builds.
+
+    torch 2.1 to 2.3 and ctranslate2 4.0 to 4.4 have CUDA 12 and cuDNN 8, as the builds of that
+    index do (1.17, 1.18).
+    """
+    for user in here.consumers:
+        cudnns = [int(row.cudnn) for row in here.matrix.builds if major(row.cuda) == user.cuda]
+        for feed in here.matrix.feeds:
+            older = user.cudnn and cudnns and int(user.cudnn) < min(cudnns)
+            if older and (feed.cuda == user.cuda) and here.platform in feed.platforms:
+                yield _unlocked(feed)
+                return
