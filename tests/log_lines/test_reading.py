@@ -305,5 +305,8 @@ def test_reading_a_document_takes_time_by_its_length(document: Callable[[int], o
         text_of([text])
         return time.process_time() - began
 
+    def fastest(size: int) -> float:  # a collection of garbage may fall into one of them
+        return min(seconds(size) for _ in range(3))
+
     seconds(1_000)
-    assert seconds(40_000) < 5 * seconds(20_000) + 0.2
+    assert fastest(40_000) < 5 * fastest(20_000) + 0.2
