@@ -7,7 +7,7 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.guests.machines import lock_text
 from ortgpu_fix.guests.machines.lock_text import read_included, read_lock_text, tells_of
 from ortgpu_fix.utils.process import Finished
@@ -163,8 +163,10 @@ def test_a_file_that_pip_reads_in_another_encoding_is_refused(coding: str, tmp_p
     file = tmp_path / "r.txt"
     file.write_text(f"a==1\n# -*- coding: {coding} -*-\n+AG8-nnxruntime==1.22.1\n")
 
-    with pytest.raises(Error, match="lock-unreadable"):
+    with pytest.raises(Error, match="lock-unreadable") as caught:
         read_lock_text(str(file))
+
+    assert caught.value.values["cause"] == cause("text-not-utf8")
 
 
 def test_an_encoding_that_has_ascii_in_it_is_read(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ ELSEWHERE = {
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
     "ortgpu-fix diff OLD NEW",  # tests/lock/test_difference.py
+    "ortgpu-fix download -d gpu-libraries --libraries --for PROGRAM",  # tests/guests/libraries
+    "ortgpu-fix download -d gpu-libraries --libraries --ort 1.22.0",  # there, too
     "pip install ansible-core tomli .",  # tests/ansible/test_collection.py, and the three below
     "ansible-galaxy collection install ./scripts/ansible",
     "ansible-playbook -i inventory site.yml",
@@ -74,6 +76,7 @@ ENDS = {
     "ortgpu-fix apply --python .venv": 2,
     "ortgpu-fix apply --allow conda": 2,
     "ortgpu-fix --apply": 2,
+    "ortgpu-fix --apply --write": 2,
     "ortgpu-fix --apply --python .venv": 2,
     "ortgpu-fix --apply --offline --find-links wheels": 2,
     "ortgpu-fix undo": 2,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.errors import Error
+from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.requirements.files import collect_files
 from ortgpu_fix.requirements.lines import files_named
 
@@ -134,6 +134,15 @@ def test_files_are_read_once_from_where_they_are_named(tmp_path: Path) -> None:
 
     assert read(tmp_path / "r.txt") == ["numpy", "numpy<2", "protobuf<7", "flask"]
     assert [path.name for path, file in found.items() if file.constraint] == ["limits.txt"]
+
+
+def test_a_file_that_names_another_encoding_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "r.txt"
+    file.write_text("# coding: utf-7\n+AG8-nnxruntime==1.22.1\n")
+
+    with pytest.raises(Error, match="requirements-unreadable") as caught:
+        read(file)
+    assert caught.value.values["cause"] == cause("text-not-utf8")
 
 
 def test_a_named_file_that_is_not_there_is_named(tmp_path: Path) -> None:
