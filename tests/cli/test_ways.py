@@ -229,3 +229,20 @@ def test_the_gpu_build_goes_only_where_that_is_allowed(
         check_plan_allowed(plan, allowed_by(parse(["--apply"])))
     assert caught.value.values == {"distribution": "onnxruntime-gpu"}
     check_plan_allowed(plan, allowed_by(parse(["--apply", "--allow", "provider"])))
+
+
+@pytest.mark.parametrize(("system", "everywhere"), [("linux", ""), ("windows", " --all-platforms")])
+def test_an_index_is_read_for_the_system_that_is_planned_for(
+    system: str,
+    everywhere: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    facts = having(driver={"version": "535.104.12"})
+    facts["platform"] |= {"system": system}
+    _, said = told(facts, tmp_path, capsys, "--ort", "1.31.1")
+    *_, line = [row for row in said.splitlines() if "ortgpu-fix matrix --update" in row]
+
+    assert line.endswith(f"/onnxruntime-cuda-12/pypi/simple/{everywhere}"), line

@@ -15,6 +15,7 @@ import pytest
 
 from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
 from ortgpu_fix.companions.library_list import Entry
+from ortgpu_fix.companions.loader import lost
 from ortgpu_fix.matrix.load import companion_modules, load_matrix
 from support.local_index import make_wheel
 from support.pythons import find_python
@@ -318,3 +319,12 @@ def test_a_plugin_beside_onnxruntime_is_the_sets_own(python: Path, *, there: boo
     assert ("onnxruntime 1.33.0 (by uv), built without CUDA, is in the place of onnxruntime 1.32.0"
             in text) is not there  # fmt: skip
     assert there is not bool(text)
+
+
+def test_the_way_back_can_be_pasted_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as windows:
+        windows.setattr(os, "name", "nt")
+        windows.setattr(sys, "prefix", r"C:\my env")
+        said = lost.way_back()
+
+    assert said.endswith(r': ortgpu-fix --python "C:\my env" --apply')

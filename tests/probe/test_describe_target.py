@@ -570,3 +570,13 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(venv: Path) -> None:
     assert [Path(path).name for path in target.broken] == ["a-1.dist-info"]
     assert target.build is not None
     assert not target.build.intact
+
+
+def test_a_venv_in_which_a_file_of_pixi_lies_is_a_venv(tmp_path: Path) -> None:
+    interpreter = make_venv(own_base(), tmp_path / "venv")
+    (tmp_path / "venv" / "conda-meta").mkdir()
+    (tmp_path / "venv" / "conda-meta" / "pixi").touch()
+
+    target = describe(interpreter)
+
+    assert (target.kind, target.managed_by) == ("venv", None)

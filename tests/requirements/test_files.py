@@ -182,3 +182,9 @@ def test_names_of_files_as_pip_splits_them() -> None:
         ("e f.txt", False),
         ("g.txt", False),
     ]
+
+
+def test_a_file_is_found_beside_the_options_of_its_line() -> None:
+    text = "--pre -r a.txt\n--find-links wheels -r b.txt\n"
+
+    assert files_named(text) == [("a.txt", False), ("b.txt", False)]

@@ -12,6 +12,9 @@ from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.matrix.parse import parse
+from ortgpu_fix.messages.catalog import load_texts
+from ortgpu_fix.messages.sections import plain
+from ortgpu_fix.report.plan import plan_sections
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -139,3 +142,18 @@ def test_what_the_index_turned_out_to_have_is_planned_and_no_way_any_more() -> N
     assert planned() == ("1.31.1", FEED.format("12"), "12")
     assert planned(driver=D580) == ("1.31.1", "pypi", "13")
     assert elsewhere(facts(), matrix, onnxruntime="==1.31.1") == []
+
+
+@pytest.mark.parametrize(
+    ("verbose", "asked", "named"),
+    [(False, False, False), (True, False, True), (False, True, True)],
+)
+def test_where_pypi_has_what_works_the_index_is_named_when_more_is_asked(
+    *, verbose: bool, asked: bool, named: bool
+) -> None:
+    read = from_json(facts())
+    made = resolve(read, PlanOptions(), MATRIX)
+    texts = load_texts("en")
+    sections = plan_sections(made, read, texts, verbose=verbose, asked=asked, command="")
+
+    assert (f"{CUDA_12}  " in plain(sections)) is named

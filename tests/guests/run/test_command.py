@@ -339,3 +339,17 @@ def test_each_worker_of_uvicorn_is_seen(tmp_path: Path, packages: Path) -> None:
     assert len(seen["sessions"]) == 1
     assert (seen["sessions"][0]["count"], len(set(seen["sessions"][0]["pids"]))) == (2, 2)
     assert seen["sessions"][0]["file"] == str(tmp_path / "service.py")
+
+
+def test_beside_a_venv_that_the_program_did_not_run_in_the_command_with_it_is_shown(
+    tmp_path: Path,
+) -> None:
+    venv = tmp_path / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (tmp_path / "app.py").write_text("import onnxruntime")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path}
+    env.pop("VIRTUAL_ENV", None)
+    done = run_here("run", "--", "python3", "app.py", cwd=tmp_path, env=env)
+
+    assert "ortgpu-fix run --python .venv -- python3 app.py" in done.stderr
