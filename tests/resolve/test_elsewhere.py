@@ -60,6 +60,7 @@ CUDA_11, CUDA_12, CUDA_13 = (f"onnxruntime-gpu (CUDA {cuda})" for cuda in ("11",
         (facts(driver=D470), {}, [CUDA_11]),
         (facts(driver=D580, platform=ARM), {"onnxruntime": "==1.26.0"}, [CUDA_13]),
         (facts(platform=ARM | {"libc": "musl 1.2"}, driver=D580), {}, []),
+        (facts(driver=D580, python={"version": "3.15.0"}), {}, [CUDA_13]),  # no wheel for it yet
         (facts(driver=None), {}, []),
         (facts(gpus=[]), {}, []),
     ],
