@@ -76,6 +76,13 @@ def test_the_matrix_that_a_lock_names(head: str, date: str | None, digest: str |
     assert found.format == "requirements"
 
 
+def test_a_name_in_escapes_stands_where_its_block_begins() -> None:
+    rows = ('name = "a"\nversion = "1"', 'name = "\\u0062"\nversion = "2"')
+    text = 'lock-version = "1.0"\n' + "".join(f"[[packages]]\n{row}\n" for row in rows)
+
+    assert [(pin.name, pin.line) for pin in read_lock(text, "lock").pins] == [("a", 3), ("b", 5)]
+
+
 def test_of_a_pylock_each_hash_stands_in_its_own_block() -> None:
     """Two distributions may have the same file; one without a version is pinned elsewhere."""
     text = f"""lock-version = "1.0"
