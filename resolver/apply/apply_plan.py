@@ -85,15 +85,15 @@ def apply(
 
     `confirm` is asked once, before the download. `companions` are installed, too, and `files` of
     the user's project change with the environment; `homes` are its wheels of the companions. On
-    return
-    everything is done and verified, and `rollback.undo_last` can undo it until the next change.
+    return everything is done and verified, and `rollback.undo_last` can undo it until the next
+    change.
 
     Before the first change raises Error `externally-managed`, `conda-environment`,
     `user-environment`, `environment-read-only`, `path-too-long`, `environment-locked`,
     `unfinished-change`, `environment-changed`, `file-changed`, `file-unwritable`, `would-conflict`,
-    and those of `stage_wheels` (so of
-    `confirm`) and of `files_to_remove`. Later failures are rolled back, and Error `verify-failed`,
-    `apply-interrupted` or `apply-failed` says why; `restore-…` where that was not possible.
+    and those of `stage_wheels` (so of `confirm`) and of `files_to_remove`. Later failures are
+    rolled back, and Error `verify-failed`, `apply-interrupted` or `apply-failed` says why;
+    `restore-…` where that was not possible.
     """
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)

@@ -10,7 +10,6 @@ is known before. `rollback` reads the same journal.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Error
+from ..utils.files import give_to_owner
 from .environment_files import copy_of, emptied_folders, fingerprint
 from .history import LAST, change_folders
 from .journal import (
@@ -226,10 +226,7 @@ def copy(source: str, goal: str) -> None:
     shutil.copy2(source, part, follow_symlinks=False)
     if not os.path.islink(part):
         _sync_file(part)
-    if sys.platform != "win32":
-        about = os.lstat(source)
-        with contextlib.suppress(OSError):  # root alone can give a file to another user
-            os.chown(part, about.st_uid, about.st_gid, follow_symlinks=False)
+    give_to_owner(part, os.lstat(source))
     os.replace(part, goal)
 
 

@@ -30,7 +30,7 @@ from ..index.folder import local_path
 from ..plan.model import Plan
 from ..plan.wheels import Pinned, Wheel
 from ..project.model import FileChange
-from ..utils.files import disk_error
+from ..utils.files import disk_error, give_to_owner
 from ..utils.progress import Progress
 from ..uv.compile import may_cache
 from ..uv.guard import wait_for_engine
@@ -170,10 +170,7 @@ def stage_files(files: Sequence[FileChange], folder: Path) -> tuple[str, ...]:
         path.write_bytes(row.after)
         if row.before is not None:
             shutil.copymode(row.path, path)
-            about = row.path.stat()
-            if sys.platform != "win32":
-                with contextlib.suppress(OSError):  # root alone can give a file to another user
-                    os.chown(path, about.st_uid, about.st_gid)
+            give_to_owner(path, row.path.stat())
         staged.append(str(path))
     return tuple(staged)
 

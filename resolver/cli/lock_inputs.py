@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..companions.build import LocalWheel
 from ..errors import Error
-from ..facts.model import GPU_BUILD
+from ..facts.model import GPU_BUILD, Facts
 from ..index.client import Index
 from ..lock.builder import LockBuilder
 from ..lock.groups import FleetMachine, Group, TargetPlan
@@ -88,15 +88,22 @@ def _group(made: Plan, inputs: PlanInputs) -> Group | None:
     if options.torch == "keep":  # it is the application's own; the lock leaves it to its owner
         selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)
         plan = plan._replace(selection=selection)
-    here = situation(facts, options, inputs.matrix)
+    return group_of_one(plan, inputs._replace(options=options), facts)
+
+
+def group_of_one(plan: Plan, inputs: PlanInputs, facts: Facts) -> Group:
+    """Return what `plan`, made of `facts`, selects, as that of one machine: that of `inputs`."""
+    machine = situation(facts, inputs.options, inputs.matrix)
     target = TargetPlan(
-        platform=here.platform,
-        abi=here.abi,
+        platform=machine.platform,
+        abi=machine.abi,
         machines=(FleetMachine(name="", facts=inputs.facts),),
         facts=facts,
         plan=plan,
     )
-    return Group(distribution=GPU_BUILD, version=version, cuda=plan.cuda, targets=(target,))
+    return Group(
+        distribution=GPU_BUILD, version=plan.release or "", cuda=plan.cuda, targets=(target,)
+    )
 
 
 def lock_builder(

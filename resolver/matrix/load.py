@@ -17,7 +17,7 @@ MATRIX_TABLES = (
     *("numpy", "nvidia", "onnxruntime", "plugins", "toolkits"),
 )
 TORCH_TABLE = "torch"
-LOADER_MODULES = (*("__init__.py", "__main__.py", "demand.py", "load.py", "lost.py", "service.py"),)
+LOADER_MODULES = ("__init__.py", "__main__.py", "demand.py", "load.py", "lost.py", "service.py")
 
 
 _used: list[Additions] = []

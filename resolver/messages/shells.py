@@ -61,7 +61,7 @@ def pasted_commands(words: Sequence[str], system: System) -> tuple[PastedCommand
     batch file, unlike at the prompt, `%` has to be written twice.
     """
     if system != "windows":
-        return (PastedCommand(None, shlex.join(words)),)
+        return (PastedCommand(None, " ".join(map(_for_sh, words))),)
     if any(_EXPANDED.search(word) for word in words) or not _BARE.fullmatch(words[0]):
         in_cmd = " ".join(map(_for_cmd, words))
         return (PastedCommand("cmd", in_cmd), PastedCommand("PowerShell", _in_powershell(words)))
@@ -70,7 +70,15 @@ def pasted_commands(words: Sequence[str], system: System) -> tuple[PastedCommand
 
 def pasted_word(word: str, system: System) -> str:
     """Return one word of a command as the shells of `system` take it; of Windows', that of cmd."""
-    return shlex.quote(word) if system != "windows" else _for_cmd(word)
+    return _for_sh(word) if system != "windows" else _for_cmd(word)
+
+
+def _for_sh(word: str) -> str:
+    """Return a word for sh, bash and zsh; zsh reads a bare `=NAME` as the path of a program.
+
+    Source: https://zsh.sourceforge.io/Doc/Release/Expansion.html (`=` expansion).
+    """
+    return f"'{word}'" if (quoted := shlex.quote(word)) == word and word[:1] == "=" else quoted
 
 
 def _for_both(word: str) -> str:

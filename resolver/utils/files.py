@@ -40,14 +40,20 @@ def write(path: Path, content: str | bytes) -> None:
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
-            if before and sys.platform != "win32":
-                with suppress(OSError):  # root alone can give a file to another user
-                    os.chown(name, before.st_uid, before.st_gid)
+            if before:
+                give_to_owner(name, before)
             Path(name).chmod(mode & 0o777)
             Path(name).replace(goal)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def give_to_owner(path: str | Path, like: os.stat_result) -> None:
+    """Give a file or link to the user and group of another, where this user may: root may."""
+    if sys.platform != "win32":
+        with suppress(OSError):
+            os.chown(path, like.st_uid, like.st_gid, follow_symlinks=False)
 
 
 def is_file(path: Path) -> bool:

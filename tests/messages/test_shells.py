@@ -95,6 +95,13 @@ def test_on_other_systems_it_is_a_line_for_sh(words: list[str]) -> None:
     assert (shell, shlex.split(text)) == (None, words)
 
 
+def test_zsh_takes_no_word_for_the_path_of_a_program() -> None:
+    """`=NAME` is one there, so `==1.31.1` would end in "=1.31.1 not found"."""
+    [(_, text)] = pasted_commands(["x", "--ort", "==1.31.1", "--a=b"], "linux")
+
+    assert text == "x --ort '==1.31.1' --a=b"
+
+
 def test_the_parsers_of_this_test_refuse_what_they_must() -> None:
     assert split_as_c_does('a "b c" d\\\\"e f" \\"g') == ["a", "b c", "d\\e f", '"g']
     for line in ("x --ort <1.26", "x a&b", "x a|b"):

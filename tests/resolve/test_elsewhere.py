@@ -71,6 +71,17 @@ def test_an_index_is_named_where_a_build_of_it_would_work(
     assert elsewhere(document, **options) == named
 
 
+def test_what_a_build_would_need_is_taken_from_the_one_before_it_by_number() -> None:
+    """As text, 1.9 would be newer than 1.26; it has no code for this GPU."""
+    tables = synthetic.tables()
+    old = synthetic.build("1.9.0", "12.2", sass=("5.2",), suffix="-cu12")
+    tables["onnxruntime"]["build"].append(old)
+    tables["distributions"]["feed"] = [synthetic.feed("12", "1.30.0")]
+    document = synthetic.document(driver="12.8")
+
+    assert elsewhere(document, parse(tables, "", {}), onnxruntime="==1.31.0") == [CUDA_12]
+
+
 def test_the_index_is_named_by_its_address() -> None:
     made = resolve(from_json(facts()), PlanOptions(onnxruntime="==1.31.1"), MATRIX)
     [row] = [row for row in made.unlock if row.change.code == "ort-index"]

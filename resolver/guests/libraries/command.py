@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,12 @@ from ...cli.command_line import SYSTEM, in_shells
 from ...cli.commands.plan import VERDICT_EXIT, print_plan
 from ...cli.flags import CommandLine, alone
 from ...cli.inputs import PlanInputs, gather_inputs
-from ...cli.lock_inputs import lock_builder
-from ...facts.model import GPU_BUILD, Facts
+from ...cli.lock_inputs import group_of_one, lock_builder
+from ...facts.model import Facts
 from ...index.download import download_all
-from ...lock.groups import FleetMachine, Group, TargetPlan
 from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size as size_of
-from ...plan.model import Plan
-from ...plan.wheels import Wheel
 from ...resolve.resolver import resolve
-from ...resolve.situation import situation
 from .carried import Carried, find_carried
 from .guest import LibrariesRequest
 from .planning import (
@@ -33,8 +29,8 @@ from .planning import (
 )
 from .unpacked import unpack, write_manifest
 
-PARTS = ".wheels"
-"""The folder of the wheels in the directory, until they are unpacked."""
+PARTS = ".ortgpu-fix-wheels"
+"""The directory of the wheels in that of `-d`, until they are unpacked: a name of ours alone."""
 
 
 def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> int:
@@ -42,7 +38,7 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
 
     The rules of every plan choose them. Where nothing works on the machine that is shown, and 3
     returned. Raises Error `usage` without `-d`, those of `gather_inputs`, `find_carried`,
-    `download_all`, `unpack` and `write_manifest`.
+    `LockBuilder.files`, `download_all`, `unpack` and `write_manifest`.
     """
     if line.directory is None:
         raise alone("download", "-d DIR")
@@ -66,7 +62,8 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
         print_plan(plan, inputs, line, language)
         return VERDICT_EXIT["impossible"]
     maker = lock_builder(line, environ, inputs.options, inputs.matrix, None)
-    pinned = maker.files(_group(plan, wheels, inputs))
+    alone_there = plan._replace(selection=tuple(wheels), requires=())
+    pinned = maker.files(group_of_one(alone_there, inputs, inputs.facts))
     with console.progress(texts, quiet=line.json) as progress:
         paths = download_all(maker.index, pinned, into / PARTS, progress)
         files = unpack(dict(zip((pin.wheel for pin in pinned), paths, strict=True)), into, progress)
@@ -92,21 +89,6 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     for text in how_found(Path(program) if program else None, into, inputs.facts, texts):
         console.print_result(text)
     return 0
-
-
-def _group(plan: Plan, wheels: Sequence[Wheel], inputs: PlanInputs) -> Group:
-    """Return what has the addresses of `wheels` looked up: these alone, for one machine."""
-    here = situation(inputs.facts, inputs.options, inputs.matrix)
-    target = TargetPlan(
-        platform=here.platform,
-        abi=here.abi,
-        machines=(FleetMachine(name="", facts=inputs.facts),),
-        facts=inputs.facts,
-        plan=plan._replace(selection=tuple(wheels), requires=()),
-    )
-    return Group(
-        distribution=GPU_BUILD, version=plan.release or "", cuda=plan.cuda, targets=(target,)
-    )
 
 
 def _for_programs(inputs: PlanInputs, carried: Carried | None) -> PlanInputs:

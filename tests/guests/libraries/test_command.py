@@ -130,6 +130,17 @@ def test_the_libraries_their_licences_and_a_manifest_are_written(run: Run, tmp_p
     ]
 
 
+def test_a_directory_of_the_user_s_stays_whatever_its_name(run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "libs" / ".wheels" / "own.txt"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine")
+
+    done = run("-d", "libs", wish="==1.26.0")
+
+    assert (done.returncode, own.read_text()) == (0, "mine"), done.stderr
+    assert not (tmp_path / "libs" / ".ortgpu-fix-wheels").exists()
+
+
 def test_a_program_in_c_runs_after_the_line_that_is_printed(run: Run, tmp_path: Path) -> None:
     (tmp_path / "app.c").write_text("int it(void); int main(void) { return it(); }")
     library(tmp_path, "libcublas.so.12")
