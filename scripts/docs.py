@@ -58,8 +58,8 @@ def error_codes() -> str:
     ]
     head = (
         "# Errors that `explain` knows\n\n"
-        "`ortgpu-fix explain error.log` finds these in what programs print. The site has a page for\n"
-        "each, with the lines that it matches.\n"
+        "`ortgpu-fix explain error.log` finds these in what programs print. The site has a page for"
+        "\neach, with the lines that it matches.\n"
     )
     columns = ("error", "about", "`--apply` fixes it", "cause")
     return "\n".join([head, *table_of(columns, rows)]) + "\n"

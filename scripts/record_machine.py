@@ -6,7 +6,7 @@
 Writes `tests/captures/NAME/capture.json` and the facts in it beside it. Homes, host names, logins
 and serial numbers are replaced while the machine is read; look through the file all the same. Of a
 check list it takes the facts, keeps it beside them, and writes its row into the account of
-`data/README.md`, which has a row of each that is kept.
+`data/docs/explanation/trust.md`, which has a row of each that is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ortgpu_fix.utils import process as run
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests" / "captures"
-ACCOUNT = ROOT / "data" / "README.md"
+ACCOUNT = ROOT / "data" / "docs" / "explanation" / "trust.md"
 HEAD = ("| check list | where | went well | is wrong | not there |", "|---|---|---|---|---|")
 
 
@@ -79,7 +79,7 @@ def of_check(check: dict[str, Any]) -> dict[str, Any]:
 
 
 def account() -> str:
-    """Return the README of `data/` with a row for each check list that is kept."""
+    """Return the page of what was tested, with a row for each check list that is kept."""
     rows = [
         row(file.parent.name, json.loads(file.read_text("utf-8")))
         for file in sorted(FOLDER.glob("*/check.json"))
@@ -100,7 +100,7 @@ def row(name: str, check: dict[str, Any]) -> str:
     for step in steps:
         why = f" ({step['why']})" if step["outcome"] == "not here" else ""
         told[step["outcome"]].append(step["name"] + why)
-    link = f"[`{name}`](../tests/captures/{name}/check.json)"
+    link = f"[`{name}`](../../../tests/captures/{name}/check.json)"
     cells = (link, where, *("; ".join(names) or "nothing" for names in told.values()))
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

@@ -40,15 +40,31 @@ FOLDER = Path(__file__).parent
 LOGS = ROOT / "tests" / "cases" / "logs"
 SAMPLES = 3
 """So many texts are shown of an error, at most."""
-GUIDES = {
-    "guide": "README.md",
-    "contributing": "CONTRIBUTING.md",
-    "program": "resolver/README.md",
-    "matrix": "data/README.md",
-    "hosts": "scripts/ansible/README.md",
-    "changes": "CHANGELOG.md",
-    "agents": "AGENTS.md",
+DOCS = ROOT / "data" / "docs"
+
+
+def pages_of(kind: str) -> dict[str, str]:
+    """Return the documents of a kind, by the address of their page: `how-to/docker`."""
+    files = sorted((DOCS / kind).glob("*.md"))
+    return {
+        file.relative_to(DOCS).with_suffix("").as_posix(): file.relative_to(ROOT).as_posix()
+        for file in files
+    }
+
+
+KINDS = {
+    "docs-start": {"guide": "README.md", **pages_of(".")},
+    "docs-how-to": {**pages_of("how-to"), "how-to/ansible": "scripts/ansible/README.md"},
+    "docs-reference": {**pages_of("reference"), "agents": "AGENTS.md", "changes": "CHANGELOG.md"},
+    "docs-explanation": pages_of("explanation"),
+    "docs-develop": {
+        "contributing": "CONTRIBUTING.md",
+        "program": "resolver/README.md",
+        "matrix": "data/README.md",
+    },
 }
+"""The documentation: by kind, each page's address and its Markdown."""
+GUIDES = {name: file for rows in KINDS.values() for name, file in rows.items()}
 CHINESE = {"guide": "README.zh-CN.md"}
 STYLE = (
     LOOKUP_STYLE
@@ -320,19 +336,24 @@ class Site:
 
     def write_guides(self) -> None:
         """Write the documentation; what is not in Chinese is linked in English."""
-        guides = {**GUIDES, **(CHINESE if self.language == "zh" else {})}
-        rows = []
-        for name, file in guides.items():
-            here = self.language == "en" or name in CHINESE
-            text = (ROOT / file).read_text("utf-8")
-            title = re.search(r"^# (.+)$", text, re.MULTILINE)
-            page = f"doc/{name}/"
-            to = between(f"{self.top}doc/", f"{self.top if here else ''}{page}")
-            heading = title[1] if title else name
-            rows.append(element("li", element("a", heading, href=to, lang=None if here else "en")))
-            if here:
-                self.write(page, heading, self._markdown(text, file, f"{self.top}{page}"))
-        self.write("doc/", self.say("docs-title"), _list(rows))
+        parts = [
+            section(self.say(kind), _list([self._guide(*row) for row in rows.items()]))
+            for kind, rows in KINDS.items()
+        ]
+        self.write("doc/", self.say("docs-title"), *parts)
+
+    def _guide(self, name: str, file: str) -> Markup:
+        """Write a document, where it is in this language; return the link to it."""
+        file = CHINESE.get(name, file) if self.language == "zh" else file
+        here = self.language == "en" or name in CHINESE
+        text = (ROOT / file).read_text("utf-8")
+        title = re.search(r"^# (.+)$", text, re.MULTILINE)
+        heading = title[1].replace("`", "") if title else name
+        page = f"doc/{name}/"
+        if here:
+            self.write(page, heading, self._markdown(text, file, f"{self.top}{page}"))
+        to = between(f"{self.top}doc/", f"{self.top if here else ''}{page}")
+        return element("li", element("a", heading, href=to, lang=None if here else "en"))
 
     def _markdown(self, text: str, file: str, here: str) -> Markup:
         """Return Markdown as HTML whose links lead to pages of the site, or to copied files."""

@@ -28,6 +28,7 @@ from support.standin_wheels import find_uv
 pytestmark = [pytest.mark.slow, pytest.mark.online]
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {
+    "python -m venv .venv",  # Python's own
     "python3 scripts/main_job.py",  # tests/repository/test_first_steps.py
     "python3 scripts/test.py",  # runs this
     "ortgpu-fix --python .venv --apply --yes --json",  # test_main_job.py
@@ -42,14 +43,24 @@ ELSEWHERE = {
 """What other tests run."""
 ENDS = {
     "ortgpu-fix": 1,
-    "ortgpu-fix plan": 1,
-    "ortgpu-fix check": 1,
+    "ortgpu-fix --facts example": 1,
+    "ortgpu-fix --python .venv": 1,
+    "ortgpu-fix --python python_embeded/python.exe": 7,  # there is none
+    "ortgpu-fix --driver 535.104.12 --gpu A100": 1,
+    "ortgpu-fix --driver 522.06 --gpu 3070 --platform windows --python 3.10": 1,
+    "ortgpu-fix --driver 576.02 --gpu 3060 --platform windows --python 3.12": 1,
+    "ortgpu-fix --driver 576.02 --gpu 5060 --platform windows --python 3.12 --torch match": 1,
+    "ortgpu-fix --torch match": 1,
+    "ortgpu-fix --provider tensorrt": 1,
+    "ortgpu-fix --provider tensorrt-rtx": 1,
     "ortgpu-fix check --python .venv": 1,
     "ortgpu-fix check --facts production.json": 1,
     "ortgpu-fix run -- python app.py": 1,
     "ortgpu-fix run --python .venv -- rembg i in.png out.png": 2,
     "ortgpu-fix run --require-gpu -- uvicorn app:app --workers 2": 2,
+    "ortgpu-fix run --require-gpu -- python app.py": 1,
     "ortgpu-fix facts -o FILE": 0,
+    "ortgpu-fix facts -o production.json": 0,
     "ortgpu-fix facts -o server.json": 0,
     "ortgpu-fix facts --from-text outputs.txt -o machine.json": 0,
     "ortgpu-fix diff HEAD:uv.lock uv.lock --hosts server.json --hosts laptop.json": 1,
@@ -65,16 +76,16 @@ ENDS = {
     "ortgpu-fix download -d wheels": 0,
     "ortgpu-fix download -d wheels --facts host.json": 0,
     "ortgpu-fix download -d wheels --facts facts": 0,
-    "ortgpu-fix download -d DIR": 0,
-    "ortgpu-fix lock -o FILE": 0,
     "ortgpu-fix lock --facts laptop.json --facts server.json -d gpu-wheels -o gpu.txt": 0,
     "ortgpu-fix lock --facts host1.json --facts host2.json -o gpu.txt": 0,
     "ortgpu-fix lock -o gpu.txt": 0,
     "ortgpu-fix lock --check gpu.txt": 1,
     "ortgpu-fix lock --driver 535.104.12 --gpu A100 --format dockerfile -o Dockerfile": 0,
-    "ortgpu-fix apply": 2,
     "ortgpu-fix apply --python .venv": 2,
     "ortgpu-fix apply --allow conda": 2,
+    "ortgpu-fix --apply --allow conda": 2,
+    "ortgpu-fix --torch match --apply": 2,
+    "ortgpu-fix --python .venv --apply": 2,
     "ortgpu-fix --apply": 2,
     "ortgpu-fix --apply --write": 2,
     "ortgpu-fix --apply --python .venv": 2,
@@ -83,10 +94,10 @@ ENDS = {
     "ortgpu-fix undo --python .venv": 2,
     "ortgpu-fix undo --forget": 0,
     "ortgpu-fix verify": 6,
-    "ortgpu-fix verify MODEL.onnx": 6,
+    "ortgpu-fix verify --python .venv": 6,
+    "ortgpu-fix verify --bench model.onnx": 6,
     "ortgpu-fix verify model.onnx --shape x=1x3x640x640": 6,
     "ortgpu-fix verify --bench model.onnx --report page.html": 6,
-    "ortgpu-fix explain LOG": 0,
     "ortgpu-fix explain error.log": 0,
     "python app.py 2>&1 | ortgpu-fix explain -": 0,
     "ortgpu-fix matrix": 0,
@@ -99,6 +110,7 @@ ENDS = {
     "ortgpu-fix facts -o NAME.json": 0,
     "ortgpu-fix --python .venv --json": 1,
     "ortgpu-fix --check --python .venv": 1,
+    "ortgpu-fix plan --help": 0,
     "ortgpu-fix run --json -o run.json --python .venv -- python app.py": 1,
     "ortgpu-fix undo --yes --python .venv": 2,
     "ortgpu-fix explain error.log --json": 0,
@@ -112,8 +124,9 @@ GIT = (
     ("update-ref", "refs/remotes/origin/main", "HEAD"),
 )
 NEEDS_ONE = (
-    *("ortgpu-fix", "ortgpu-fix plan"),
-    *("ortgpu-fix check", "ortgpu-fix --check", "ortgpu-fix undo --forget"),
+    *("ortgpu-fix", "ortgpu-fix --torch match"),
+    *("ortgpu-fix --provider tensorrt", "ortgpu-fix --provider tensorrt-rtx"),
+    *("ortgpu-fix --check", "ortgpu-fix undo --forget"),
 )
 NOWHERE = ENDS | {
     **dict.fromkeys(NEEDS_ONE, 2),
@@ -128,10 +141,11 @@ is for one needs one, and what plans for another machine, locks or downloads doe
 def told() -> set[str]:
     """Return the commands in the READMEs and in the help."""
     found = {words for row in load_table("help")["commands"].values() for words in row["examples"]}
-    guides = ["AGENTS.md", "README.md", "README.zh-CN.md", "scripts/ansible/README.md"]
-    for name in guides:
-        text = (ROOT / name).read_text(encoding="utf-8")
-        lines = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    names = ("AGENTS.md", "README.md", "README.zh-CN.md", "scripts/ansible/README.md")
+    pages = [*(ROOT / name for name in names), *(ROOT / "data" / "docs").rglob("*.md")]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        lines = "".join(re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL))
         found |= {line.partition("  #")[0].strip() for line in lines.splitlines()} - {""}
         found |= set(re.findall(r"`(ortgpu-fix(?: [^`]*)?)`", text))
     found = {command.replace("-- COMMAND", "-- python app.py") for command in found}
@@ -237,8 +251,6 @@ def typed(
     command: str, folder: Path, programs: Path, driver: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run a command as it is typed in `folder`, by somebody whose home lies beside it."""
-    if command.endswith("-d DIR"):  # gigabytes that are here already
-        (folder / "wheels").rename(folder / "DIR")
     path = os.pathsep.join([driver["PATH"], str(programs), path_without_ours()])
     handed = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     home = folder.parent / "home"

@@ -67,7 +67,7 @@ def test_a_row_says_where_and_what() -> None:
     where = "Windows 10.0.26100, Python 3.13.1, code page 936, NVIDIA GeForce RTX 4060; 2026-12-01"
 
     assert record_machine.row("windows-x", check) == (
-        "| [`windows-x`](../tests/captures/windows-x/check.json) | "
+        "| [`windows-x`](../../../tests/captures/windows-x/check.json) | "
         f"{where} | a plan | undo | OneDrive (no OneDrive) |"
     )
 
