@@ -15,8 +15,8 @@ import windows_check
 ROOT = Path(__file__).parents[2]
 CHECKS = sorted(record_machine.FOLDER.glob("*/check.json"))
 NEVER = {
-    "README.md": "**No other GPU and no real Windows machine was there yet.**",
-    "README.zh-CN.md": "**尚未有其他型号的 GPU，也未在真实 Windows 机器上运行过。**",
+    "README.md": "**No other GPU and no native Windows yet**",
+    "README.zh-CN.md": "**尚未在其他 GPU 和原生 Windows 上测试**",
 }
 PERSON = {
     "USERPROFILE": "C:\\Users\\Ada Byron",
