@@ -90,11 +90,12 @@ def document(
     script: str = "",
     loads: str = "",
     top: str = "",
+    description: str = "",
 ) -> str:
     """Return a whole page that runs nothing but its own script, and loads nothing.
 
     `loads`: what it may load and run besides, as a content security policy says it, sources of
-    scripts first; `top`: what stands before the main part.
+    scripts first; `top`: what stands before the main part; `description`: what a search shows.
     What is no text in a path stands there as a question mark.
     """
     policy = (
@@ -108,6 +109,8 @@ def document(
         '<meta name="color-scheme" content="light dark">'
         f'<title>{escape(title)}</title><link rel="icon" href="data:,"><style>{style}</style>'
     )
+    if description:
+        head += f'<meta name="description" content="{escape(description)}">'
     run = f"<script>{script}</script>" if script else ""
     content = "\n".join(escape(each) for each in body if each)
     page = (

@@ -1,4 +1,4 @@
-"""What the page that answers runs in the browser: the command line itself, on what was pasted.
+"""What the page that answers runs in the browser: the command line itself, on what was entered.
 
 Everything that it shows is what these commands print; `files` are their documents, byte for byte.
 """
@@ -51,10 +51,12 @@ def unknown_in(facts: str) -> list[str]:
 def answer(text: str, language: str, chosen: str = "{}") -> str:
     """Return as JSON the causes in a text, the plan for the machine of its outputs, and what lacks.
 
-    `chosen`: what was chosen in the form, by the keys of `NEEDED`, as JSON.
+    `chosen`: what was chosen in the form, by the keys of `NEEDED`, and `torch`, as JSON. A torch is
+    one more line of `pip freeze`.
     """
     os.environ["ORTGPU_FIX_LANG"] = language
-    flags = [word for fact, value in json.loads(chosen).items() for word in (NEEDED[fact], value)]
+    form = json.loads(chosen)
+    flags = [word for fact, flag in NEEDED.items() if fact in form for word in (flag, form[fact])]
     found: dict[str, object] = {"causes": "", "plan": "", "why": ""}
     files: dict[str, str] = {}
     unknown: list[str] = []
@@ -64,8 +66,11 @@ def answer(text: str, language: str, chosen: str = "{}") -> str:
         facts.write_text(text, "utf-8")
     else:
         pasted.write_text(text, "utf-8")
-        _, files["explain.json"], _ = run("explain", str(pasted), "--text-only", "--json")
-        _, found["causes"], _ = run("explain", str(pasted), "--text-only")
+        if text.strip():
+            _, files["explain.json"], _ = run("explain", str(pasted), "--text-only", "--json")
+            _, found["causes"], _ = run("explain", str(pasted), "--text-only")
+        if "torch" in form:
+            pasted.write_text(f"{text}\ntorch=={form['torch']}\n", "utf-8")
         code, read, _ = run("facts", "--from-text", str(pasted), *flags)
         if code == 0:
             files["facts.json"], unknown = read, unknown_in(read)

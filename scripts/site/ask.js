@@ -1,5 +1,5 @@
 "use strict";
-/* Runs ortgpu-fix itself, in a worker, on what is pasted. The worker is made of this page's own
+/* Runs ortgpu-fix itself, in a worker, on what is entered. The worker is made of this page's own
    text, so that the page's content security policy holds in it, too: it reaches this site alone. */
 
 const work = async ({data: {root, call}}) => {
@@ -44,7 +44,7 @@ const form = document.getElementById("ask");
 const texts = JSON.parse(form.dataset.texts);
 const state = document.getElementById("status");
 const bar = document.getElementById("progress");
-const missing = document.getElementById("missing");
+const labels = [...form.querySelectorAll("label[data-fact]")];
 const root = new URL(texts.root || ".", location.href).href;
 let worker;
 let total = 0;
@@ -54,9 +54,19 @@ const place = (name, ...parts) => {
   box.replaceChildren(...parts);
   document.getElementById(`${name}-part`).hidden = !parts.length;
 };
-const shown = (text, tag = "pre") => {
-  const made = document.createElement(tag);
-  made.textContent = text.replace(/^\n+|\s+$/g, "");
+const linked = (text, goal) => {
+  const link = document.createElement("a");
+  link.textContent = text;
+  link.href = goal;
+  return link;
+};
+const known = new RegExp(`(https://[^\\s)]+|(?<![\\w-])(?:${texts.errors.join("|")})(?![\\w-]))`);
+// Addresses, and the errors that have a page, are links.
+const shown = text => {
+  const made = document.createElement("pre");
+  const parts = text.replace(/^\n+|\s+$/g, "").split(known);
+  made.append(...parts.map((part, at) => at % 2 === 0 ? part
+    : linked(part, part.startsWith("https:") ? part : `error/${part}/index.html`)));
   return made;
 };
 const copied = text => {
@@ -67,17 +77,14 @@ const copied = text => {
   return button;
 };
 const kept = (name, text) => {
-  const link = document.createElement("a");
+  const link = linked(name, URL.createObjectURL(new Blob([text], {type: "application/json"})));
   link.className = "button";
   link.download = name;
-  link.textContent = name;
-  link.href = URL.createObjectURL(new Blob([text], {type: "application/json"}));
   return link;
 };
 const show = answer => {
-  missing.hidden = !answer.unknown.length;
-  for (const label of missing.querySelectorAll("label")) {
-    label.hidden = !answer.unknown.includes(label.dataset.fact);
+  for (const label of labels) {
+    label.classList.toggle("needed", answer.unknown.includes(label.dataset.fact));
   }
   place("causes", ...(answer.causes ? [shown(answer.causes)] : []));
   place("plan", ...(answer.plan ? [shown(answer.plan)] : []));
@@ -85,7 +92,7 @@ const show = answer => {
   place("why", ...(answer.why ? [shown(answer.why)] : []));
   place("files", ...Object.entries(answer.files).flatMap(each => [kept(...each), " "]));
   bar.hidden = true;
-  state.textContent = texts.done;
+  state.textContent = answer.unknown.length ? texts.needed : texts.done;
 };
 const told = ({data}) => {
   if (data.answer) return show(data.answer);
@@ -105,16 +112,15 @@ const told = ({data}) => {
 };
 const ask = () => {
   const {text} = form.elements;
-  if (!text.value.trim()) return;
+  const chosen = Object.fromEntries(
+    labels
+      .map(label => [label.dataset.fact, label.querySelector("select, input").value])
+      .filter(([, value]) => value),
+  );
   if (location.protocol === "file:") {
     state.textContent = texts.file;
     return;
   }
-  const chosen = Object.fromEntries(
-    [...missing.querySelectorAll("label")]
-      .map(label => [label.dataset.fact, label.querySelector("select, input").value])
-      .filter(([, value]) => value),
-  );
   state.textContent = texts.working;
   if (!worker) {
     const source = new Blob([`"use strict"; self.onmessage = ${work};`], {type: "text/javascript"});
@@ -128,6 +134,12 @@ form.addEventListener("submit", event => {
   event.preventDefault();
   ask();
 });
-form.elements.text.addEventListener("paste", () => setTimeout(ask));
+document.getElementById("example").addEventListener("click", () => {
+  form.reset();
+  for (const [name, value] of Object.entries(JSON.parse(form.dataset.example))) {
+    form.elements[name].value = value;
+  }
+  ask();
+});
 // A page's name alone: `//` and what follows would be another site.
 if (/^#(\/\w[\w.-]*)+$/.test(location.hash)) location.replace(`${location.hash.slice(2)}/index.html`);

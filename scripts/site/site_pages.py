@@ -11,6 +11,7 @@ import posixpath
 import re
 import shutil
 import sys
+import textwrap
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,9 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+ADDRESS: str = PROJECT["tool"]["ortgpu-fix"]["address"]
+"""Where the project is published; empty until it is."""
 FOLDER = Path(__file__).parent
 LOGS = ROOT / "tests" / "cases" / "logs"
 SAMPLES = 3
@@ -52,6 +56,13 @@ def pages_of(kind: str) -> dict[str, str]:
     }
 
 
+EXAMPLE = {
+    "system": "linux-x86_64",
+    "driver": "535.104.12",
+    "gpus": "NVIDIA A100-SXM4-80GB",
+    "python": "3.11",
+}
+"""What the button fills in."""
 KINDS = {
     "docs-start": {"guide": "README.md", **pages_of(".")},
     "docs-how-to": {**pages_of("how-to"), "how-to/ansible": "scripts/ansible/README.md"},
@@ -73,12 +84,15 @@ header { border-bottom: 1px solid var(--line); padding: .5rem 1rem; }
 nav { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; max-width: 108rem; margin: 0 auto; }
 nav a { padding: .25rem 0; }
 nav a:last-child { margin-left: auto; }
+nav .product { font-weight: 700; }
 #ask { display: block; }
 #ask > * { margin: 0 0 .75rem; }
 label { display: block; }
 textarea { width: 100%; font-family: ui-monospace, Consolas, monospace; font-size: .9rem; }
 fieldset { display: flex; flex-wrap: wrap; gap: .75rem 1rem; border: 1px solid var(--line); }
 [hidden] { display: none !important; }
+.needed span { font-weight: 700; }
+.needed select, .needed input { outline: 2px solid var(--bar); }
 fieldset label { flex: 1 1 12rem; min-width: 0; }
 input { font: inherit; color: inherit; background: var(--code); border: 1px solid var(--dim);
   border-radius: 4px; padding: .35rem .5rem; min-height: 2.25rem; width: 100%; }
@@ -136,7 +150,8 @@ class Site:
         alone = page.startswith("doc/") and page[4:-1] not in {"", *CHINESE}  # in English
         other = f"zh/{'doc/' if alone else page}" if self.language == "en" else page
         parts = {"": "ask", "ort/": "lookup", "error/": "errors", "exit/": "exits", "doc/": "docs"}
-        links = [
+        links = [element("a", "ortgpu-fix", href=between(here, self.top), class_="product")]
+        links += [
             element(
                 "a",
                 self.say(code),
@@ -145,6 +160,8 @@ class Site:
             )
             for part, code in parts.items()
         ]
+        if ADDRESS:
+            links.append(element("a", self.say("source"), href=ADDRESS))
         switch = {"lang": "zh-CN" if self.language == "en" else "en", "hreflang": None}
         links.append(element("a", self.say("language"), href=between(here, other), **switch))
         top = element("header", element("nav", *links, aria_label=self.say("pages")))
@@ -152,7 +169,7 @@ class Site:
         file.parent.mkdir(parents=True, exist_ok=True)
         made = document(
             self.language,
-            title,
+            title if "ortgpu-fix" in title else f"{title} · ortgpu-fix",
             element("h1", title) if "<h1" not in "".join(body) else "",
             *body,
             top=top,
@@ -170,12 +187,13 @@ class Site:
         self.write_guides()
 
     def write_ask(self) -> None:
-        """Write the page that reads what people paste."""
-        keys = ("loading", "working", "done", "failed", "copy", "file")
-        said = {key: self.say(f"ask-{key}") for key in keys}
+        """Write the first page: what this is, how to get it, and what answers."""
+        keys = ("loading", "working", "done", "failed", "copy", "file", "needed")
+        said: dict[str, object] = {key: self.say(f"ask-{key}") for key in keys}
         said |= {
             "language": self.language,
             "root": between(self.top, "").removesuffix("index.html"),
+            "errors": [row["code"] for row in load_table("failures")["failure"]],
         }
         cards = [
             element(
@@ -195,38 +213,30 @@ class Site:
             )
         ]
         pythons = [element("option", f"3.{minor}") for minor in range(14, 7, -1)]
-        menus = [
-            self._menu(
-                name,
-                element(
-                    "select", element("option", self.say("ask-choose"), value=""), *rows, name_=name
-                ),
-            )
-            for name, rows in (("system", systems), ("gpus", cards), ("python", pythons))
+        fields = {
+            "system": self._menu("system", systems),
+            "driver": _typed("driver", "[0-9]{3}([.][0-9]+){1,2}", EXAMPLE["driver"]),
+            "gpus": self._menu("gpus", cards),
+            "python": self._menu("python", pythons),
+            "torch": _typed("torch", r"[0-9]+([.][0-9]+)+([+]\w+)?", "2.7.1+cu128"),
+        }
+        labels = [
+            element("label", element("span", prose(self.say(f"ask-{name}"))), field, data_fact=name)
+            for name, field in fields.items()
         ]
-        typed = element(
-            "input",
-            name_="driver",
-            inputmode="decimal",
-            pattern="[0-9]{3}([.][0-9]+){1,2}",
-            placeholder="535.104.12",
-            autocomplete="off",
+        text = element(
+            "textarea", "", name_="text", rows="8", spellcheck="false", autocomplete="off"
         )
-        menus.insert(1, self._menu("driver", _open(typed)))
-        legend = element("legend", self.say("ask-missing"))
         form = element(
             "form",
-            element(
-                "label",
-                self.say("ask-text"),
-                element(
-                    "textarea", "", name_="text", rows="12", spellcheck="false", autocomplete="off"
-                ),
-            ),
-            element("fieldset", legend, *menus, id="missing", hidden=""),
+            element("fieldset", element("legend", self.say("ask-machine")), *labels),
+            element("label", element("span", prose(self.say("ask-text"))), text),
             element("button", self.say("ask-go"), type="submit"),
+            Markup(" "),
+            element("button", self.say("ask-example"), type="button", id="example"),
             id="ask",
             data_texts=json.dumps(said),
+            data_example=json.dumps(EXAMPLE),
         )
         answers = [
             element(
@@ -238,22 +248,26 @@ class Site:
             )
             for name in ("causes", "plan", "commands", "why", "files")
         ]
+        get = self.say("ask-get", where=f"git+{ADDRESS}" if ADDRESS else ".")
         self.write(
             "",
             self.say("ask-title"),
-            element("p", prose(self.say("ask-lead"))),
+            element("p", prose(self.say("ask-lead")), class_="verdict"),
+            element("p", prose(get)),
             element("noscript", element("p", self.say("ask-noscript"))),
             form,
+            element("p", prose(self.say("ask-private"))),
             element("p", "", id="status", role="status"),
             element("progress", "", id="progress", hidden="", max="100", aria_labelledby="status"),
             *answers,
             script=(FOLDER / "ask.js").read_text("utf-8"),
             loads=RUNS_PYTHON,
+            description=self.say("ask-lead").replace("`", ""),
         )
 
-    def _menu(self, name: str, field: Markup) -> Markup:
-        words = prose(self.say(f"ask-{name}"))
-        return element("label", element("span", words), field, data_fact=name)
+    def _menu(self, name: str, rows: Sequence[Markup]) -> Markup:
+        first = element("option", self.say("ask-choose"), value="")
+        return element("select", first, *rows, name_=name)
 
     def write_releases(self) -> None:
         """Write the look-up page, and one for each release."""
@@ -267,20 +281,29 @@ class Site:
         title = self.say("errors-title")
         rows = []
         for row in load_table("failures")["failure"]:
-            code, cause = row["code"], _plain(row["cause"][self.language])
+            code, what = row["code"], _plain(row["what"][self.language])
             rows += [
-                element("dt", element("a", code, href=f"{code}/index.html")),
-                element("dd", prose(cause)),
+                element("dt", element("a", prose(what), href=f"{code}/index.html")),
+                element("dd", element("code", code)),
             ]
-            self.write(f"error/{code}/", code, *self._error(row))
+            self._write_error(row, what)
         self.write("error/", title, element("dl", *rows))
 
-    def _error(self, row: Mapping[str, Any]) -> list[Markup]:
+    def _write_error(self, row: Mapping[str, Any], what: str) -> None:
+        """Write the page of an error: who searches for its words finds them in the title."""
         shown, said = _samples(row["code"], self.language)
         cause, remedy = said or (
             _plain(row["cause"][self.language]),
             _plain(row["remedy"][self.language]),
         )
+        title = " · ".join([*(own_words(text) for text in shown[:1]), what.replace("`", "")])
+        top = [element("h1", prose(what)), element("p", element("code", row["code"]))]
+        parts = self._error(row, shown, cause, remedy)
+        self.write(f"error/{row['code']}/", title, *top, *parts, description=cause)
+
+    def _error(
+        self, row: Mapping[str, Any], shown: Sequence[str], cause: str, remedy: str
+    ) -> list[Markup]:
         patterns = [
             element("li", element("code", each))
             for each in (*row.get("match", ()), *row.get("signals", ()))
@@ -400,6 +423,18 @@ def between(here: str, there: str) -> str:
 def _open(field: Markup) -> Markup:
     """Return an element that has no end."""
     return Markup(field.removesuffix("</input>"))
+
+
+def own_words(text: str) -> str:
+    """Return what an error says in its first line, without time and place, for a title."""
+    line = re.sub(r"^.*?\[[EW]:onnxruntime[^\]]*\](?: \S+:\d+ .*?\))? *", "", text.splitlines()[0])
+    return textwrap.shorten(line, 90, placeholder=" …")
+
+
+def _typed(name: str, pattern: str, example: str) -> Markup:
+    """Return a field to type into."""
+    about = {"inputmode": "decimal", "placeholder": example, "autocomplete": "off"}
+    return _open(element("input", name_=name, pattern=pattern, **about))
 
 
 def _kept(text: str) -> Markup:

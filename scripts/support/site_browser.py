@@ -17,7 +17,7 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 """The browser of the system; Playwright's own is not fetched."""
-ENDS = re.compile("Done|完成|could not|无法")
+ENDS = re.compile("Done|完成|marked|标出|could not|无法")
 SECONDS = 120
 MENUS = {
     "system": "linux-x86_64",
@@ -83,34 +83,37 @@ class Asking:
 
     def answer(self, text: str) -> dict[str, str]:
         """Return the documents that the page gives for a text, by name."""
+        self.page.locator("form").evaluate("form => form.reset()")
         self.page.fill("textarea", text)
-        self._submit()
-        return self._files()
+        self.submit()
+        return self.files()
 
     def complete(self, menus: Mapping[str, str] = {}) -> tuple[list[str], dict[str, str]]:
         """Choose what the outputs do not show; return that as flags, and the documents."""
         for fact, value in {**MENUS, **menus}.items():
-            label = self.page.locator(f"label[data-fact={fact}]")
-            if not label.is_visible():
+            label = self.page.locator(f"label[data-fact={fact}].needed")
+            if not label.count():
                 continue
             if fact == "driver":
                 label.locator("input").fill(value)
             else:
                 label.locator("select").select_option(value)
-        self._submit()
+        self.submit()
         flags: list[str] = []
         for fact, flag in FLAGS.items():
             field = self.page.locator(f"label[data-fact={fact}]").locator("select, input")
             flags += [flag, field.input_value()] if field.input_value() else []
-        return flags, self._files()
+        return flags, self.files()
 
-    def _submit(self) -> None:
+    def submit(self, button: str = "button[type=submit]") -> None:
+        """Press a button, and wait for the answer."""
         status = self.page.locator("#status")
         self.page.evaluate("() => { document.getElementById('status').textContent = ''; }")
-        self.page.click("button[type=submit]")
+        self.page.click(button)
         status.filter(has_text=ENDS).wait_for(timeout=SECONDS * 1000)
 
-    def _files(self) -> dict[str, str]:
+    def files(self) -> dict[str, str]:
+        """Return the documents that the page offers, by name."""
         found: dict[str, str] = {}
         for link in self.page.locator("#files a").all():
             with self.page.expect_download() as download:

@@ -111,6 +111,33 @@ def test_outputs_are_a_machine_and_the_form_completes_it(
     assert files["plan.json"] == printed(tmp_path, "--facts", str(facts), "--json")
 
 
+def test_the_example_is_a_click_and_a_torch_is_part_of_the_machine(
+    browser: Any, base: str, tmp_path: Path
+) -> None:
+    asking = Asking(browser, base)
+    asking.submit("#example")
+    flags = ["--platform", "linux-x86_64", "--driver", "535.104.12"]
+    flags += ["--gpu", "NVIDIA A100-SXM4-80GB", "--python", "3.11"]
+    assert asking.files()["plan.json"] == printed(tmp_path, *flags, "--json")
+
+    asking.page.fill("input[name=torch]", "2.7.1+cu128")
+    asking.submit()
+    facts = tmp_path / "facts.json"
+    facts.write_text(asking.files()["facts.json"], "utf-8")
+    plan = asking.files()["plan.json"]
+    assert plan == printed(tmp_path, "--facts", str(facts), "--json")
+    assert [each["name"] for each in json.loads(facts.read_text("utf-8"))["packages"]] == ["torch"]
+
+
+def test_errors_and_addresses_in_an_answer_are_links(browser: Any, base: str) -> None:
+    asking = Asking(browser, base)
+    asking.answer(LOG.read_text("utf-8"))
+    goals = {each.get_attribute("href") for each in asking.page.locator("#causes a").all()}
+
+    assert "error/cudnn-9-missing/index.html" in goals
+    assert any(goal.startswith("https://github.com/") for goal in goals)
+
+
 def test_a_facts_file_is_planned_for(browser: Any, base: str, tmp_path: Path) -> None:
     asking = Asking(browser, base)
     example = json.dumps(example_machine())
@@ -188,5 +215,5 @@ def test_an_address_with_a_hash_leads_to_its_page(browser: Any, base: str) -> No
     page = browser.new_page()
     page.goto(base + "#/error/cudnn-9-missing")
     page.wait_for_url("**/error/cudnn-9-missing/index.html")
-    assert page.inner_text("h1") == "cudnn-9-missing"
+    assert page.inner_text("main code >> nth=0") == "cudnn-9-missing"
     page.close()
