@@ -50,6 +50,7 @@ PAGES = ("", "ort/", "ort/1.26.0/", "error/", "error/cudnn-9-missing/", "exit/3/
 LOOKUPS = PAGES[1:]
 LEAST = 90
 """Of Lighthouse's performance, of the look-up pages."""
+FLAGS = {"system": "--platform", "python": "--python"}
 FIVE = {
     "the image tagger": """['AzureExecutionProvider', 'CPUExecutionProvider']
 Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*, and the latest \
@@ -133,20 +134,22 @@ class Proof:
 
     def text(self, asking: Asking, name: str, text: str) -> None:
         """Paste a text, choose what it does not show, and compare all documents."""
-        flags: list[str] = []
         files = asking.answer(text)
+        filled: dict[str, str] = {}
         if asking.page.locator("label.needed").count():
-            flags, files = asking.complete()
+            filled, files = asking.complete()
         log, facts = self.work / "log.txt", self.work / "facts.json"
         log.write_text(text, "utf-8")
-        explained: tuple[str, ...] = ("explain", str(log), "--text-only", "--json")
-        compared = [("explain.json", explained)]
-        plan = (*flags, "--json")
+        compared: list[tuple[str, tuple[str, ...]]] = [
+            ("explain.json", ("explain", str(log), "--text-only", "--json"))
+        ]
         if "facts.json" in files:
             facts.write_text(files["facts.json"], "utf-8")
-            compared.append(("facts.json", ("facts", "--from-text", str(log), *flags)))
-            plan = ("--facts", str(facts), "--json")
-        for document, argv in (*compared, ("plan.json", plan)):
+            compared.append(("plan.json", ("--facts", str(facts), "--json")))
+            if not filled.keys() & {"driver", "gpus"}:
+                flags = [word for fact in filled for word in (FLAGS[fact], filled[fact])]
+                compared.append(("facts.json", ("facts", "--from-text", str(log), *flags)))
+        for document, argv in compared:
             self.same(name, document, files.get(document), printed(*argv))
 
     def facts(self, asking: Asking, name: str, document: Document) -> None:

@@ -13,8 +13,8 @@ from ortgpu_fix.__main__ import main
 
 FAILED = (2, 7)
 """The exit codes of a command that could not read what it got."""
-NEEDED = {"system": "--platform", "driver": "--driver", "gpus": "--gpu", "python": "--python"}
-"""What a plan has to know, and the flag that says it."""
+FLAGS = {"system": "--platform", "python": "--python"}
+"""What no output of nvidia-smi, pip or conda shows, and the options for it."""
 
 
 def run(*argv: str) -> tuple[int, str, str]:
@@ -48,20 +48,25 @@ def unknown_in(facts: str) -> list[str]:
     return [fact for fact, value in said.items() if not value]
 
 
+def outputs_of(form: dict[str, str]) -> str:
+    """Return what nvidia-smi and pip would print of a machine of the form."""
+    shown = {"name": form.get("gpus"), "driver_version": form.get("driver")}
+    row = {column: value for column, value in shown.items() if value}
+    smi = f"{', '.join(row)}\n{', '.join(row.values())}\n" if row else ""
+    return smi + (f"\ntorch=={form['torch']}\n" if "torch" in form else "")
+
+
 def answer(text: str, language: str, chosen: str = "{}") -> str:
     """Return as JSON the causes in a text, the plan for the machine of its outputs, and what lacks.
 
-    `chosen`: what was chosen in the form, by the keys of `NEEDED`, and `torch`, as JSON. A torch is
-    one more line of `pip freeze`.
+    `chosen`: what was chosen in the form, as JSON: `system`, `driver`, `gpus`, `python`, `torch`.
     """
     os.environ["ORTGPU_FIX_LANG"] = language
     form = json.loads(chosen)
-    flags = [word for fact, flag in NEEDED.items() if fact in form for word in (flag, form[fact])]
-    found: dict[str, object] = {"causes": "", "plan": "", "why": ""}
+    flags = [word for fact, flag in FLAGS.items() if fact in form for word in (flag, form[fact])]
+    found: dict[str, object] = {"causes": "", "plan": "", "why": "", "commands": [], "unknown": []}
     files: dict[str, str] = {}
-    unknown: list[str] = []
-    machine = ["--facts", "/tmp/machine.json"]  # noqa: S108 - of the browser
-    facts, pasted = Path(machine[1]), Path("/tmp/issue.txt")  # noqa: S108
+    facts, pasted = Path("/tmp/machine.json"), Path("/tmp/issue.txt")  # noqa: S108 - of the browser
     if is_facts(text):
         facts.write_text(text, "utf-8")
     else:
@@ -69,27 +74,24 @@ def answer(text: str, language: str, chosen: str = "{}") -> str:
         if text.strip():
             _, files["explain.json"], _ = run("explain", str(pasted), "--text-only", "--json")
             _, found["causes"], _ = run("explain", str(pasted), "--text-only")
-        if "torch" in form:
-            pasted.write_text(f"{text}\ntorch=={form['torch']}\n", "utf-8")
-        code, read, _ = run("facts", "--from-text", str(pasted), *flags)
+        pasted.write_text(f"{text}\n\n{outputs_of(form)}", "utf-8")
+        code, read, problem = run("facts", "--from-text", str(pasted), *flags)
         if code == 0:
-            files["facts.json"], unknown = read, unknown_in(read)
+            files["facts.json"], found["unknown"] = read, unknown_in(read)
             facts.write_text(read, "utf-8")
-        else:  # no outputs: the form describes the machine
-            machine = flags
-            unknown = [fact for fact, flag in NEEDED.items() if flag not in flags]
-    return json.dumps(
-        {**found, "unknown": unknown, "files": files} | planned(machine, files, unknown)
-    )
+        else:  # no outputs, or those of two machines
+            found["unknown"] = [fact for fact in ("driver", "gpus", *FLAGS) if fact not in form]
+            found["plan"] = "" if found["unknown"] else problem
+    if not found["unknown"] and not found["plan"]:
+        found |= planned(facts, files)
+    return json.dumps({**found, "files": files})
 
 
-def planned(machine: list[str], files: dict[str, str], unknown: list[str]) -> dict[str, object]:
-    """Return the plan for a machine, and its commands; nothing while something is unknown."""
-    if unknown:
-        return {"commands": []}
-    code, plan, problem = run(*machine)
-    _, files["plan.json"], _ = run(*machine, "--json")
-    _, why, _ = run(*machine, "--verbose")
+def planned(facts: Path, files: dict[str, str]) -> dict[str, object]:
+    """Return the plan for the machine of a facts file, and its commands."""
+    code, plan, problem = run("--facts", str(facts))
+    _, files["plan.json"], _ = run("--facts", str(facts), "--json")
+    _, why, _ = run("--facts", str(facts), "--verbose")
     failed = code in FAILED
     lines = [] if failed else plan.splitlines()
     commands = [line for line in lines if line.startswith("ortgpu-fix ")]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
@@ -26,8 +27,6 @@ MENUS = {
     "python": "3.11",
 }
 """What is chosen where the outputs do not show it."""
-FLAGS = {"system": "--platform", "driver": "--driver", "gpus": "--gpu", "python": "--python"}
-"""The flags that say the same."""
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -88,8 +87,11 @@ class Asking:
         self.submit()
         return self.files()
 
-    def complete(self, menus: Mapping[str, str] = {}) -> tuple[list[str], dict[str, str]]:
-        """Choose what the outputs do not show; return that as flags, and the documents."""
+    def complete(
+        self, menus: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Fill in what is marked; return that, and the documents."""
+        filled: dict[str, str] = {}
         for fact, value in {**MENUS, **menus}.items():
             label = self.page.locator(f"label[data-fact={fact}].needed")
             if not label.count():
@@ -98,12 +100,9 @@ class Asking:
                 label.locator("input").fill(value)
             else:
                 label.locator("select").select_option(value)
+            filled[fact] = value
         self.submit()
-        flags: list[str] = []
-        for fact, flag in FLAGS.items():
-            field = self.page.locator(f"label[data-fact={fact}]").locator("select, input")
-            flags += [flag, field.input_value()] if field.input_value() else []
-        return flags, self.files()
+        return filled, self.files()
 
     def submit(self, button: str = "button[type=submit]") -> None:
         """Press a button, and wait for the answer."""
