@@ -261,7 +261,8 @@ def _first_sentence(text: str) -> tuple[str, str]:
     for end in _END.finditer(text):
         first, rest = text[: end.start()], text[end.end() :]
         if rest and first.count("(") == first.count(")") and first.count("（") == first.count("）"):
-            return first, rest[0].upper() + rest[1:]
+            name = rest.startswith("onnxruntime")
+            return first, rest if name else rest[0].upper() + rest[1:]
     return text.rstrip(".。"), text
 
 
