@@ -28,6 +28,8 @@ OWN = "own"
 NEEDS_CUDA = frozenset({"libraries", "cudnn", "fallback"})
 """What rows are about that say more where it is known which CUDA the build needs."""
 _END = re.compile(r"[.:] |[。：]")
+_WANTS = re.compile(r"(cuDNN|CUDA) (\d{1,2})\.\*")
+"""What onnxruntime says that a build requires."""
 MOST_EVIDENCE = 5
 """The most lines that are shown for one failure."""
 
@@ -133,11 +135,12 @@ def explanations(
         kind = kind or _program(rows[code][0].row, others, python=python)
         one = _explanation(rows[code], kind, language, release, values)
         between = " " if language == "en" else ""
-        if build and table.needs and rows[code][0].row.about in NEEDS_CUDA:
+        about = rows[code][0].row.about in NEEDS_CUDA
+        if build and table.needs and about and _agrees(build, libraries, one.evidence):
             values = {"version": _range(shown), "cuda": build.cuda, "cudnn": build.cudnn}
             needs = table.needs[language].format_map(values)
             one = one._replace(cause=one.cause + between + needs)
-        question = table.ask.get(rows[code][0].row.about)
+        question = table.ask.get(rows[code][0].row.ask) if one.severity != "info" else None
         one = one._replace(ask=question[language] if question else "")
         if not ours and rows[code][0].row.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
@@ -258,8 +261,9 @@ def _first_sentence(text: str) -> tuple[str, str]:
     for end in _END.finditer(text):
         first, rest = text[: end.start()], text[end.end() :]
         if rest and first.count("(") == first.count(")") and first.count("（") == first.count("）"):
-            return first, rest
-    return text, text
+            name = rest.startswith("onnxruntime")
+            return first, rest if name else rest[0].upper() + rest[1:]
+    return text.rstrip(".。"), text
 
 
 def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
@@ -283,8 +287,10 @@ def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]
 
 def _values(named: Sequence[LibraryName]) -> dict[str, str]:
     """Return what the placeholders of the texts stand for."""
+    names = dict.fromkeys(each.name for each in named)
+    files = [name for name in names if "." in name]  # else some say `cudnn` besides
     return {
-        "library": ", ".join(dict.fromkeys(each.name for each in named)),
+        "library": ", ".join(files or names),
         "distribution": ", ".join(
             dict.fromkeys(each.distribution for each in named if each.distribution)
         ),
@@ -332,6 +338,16 @@ def _chosen(
         if known:
             return known
     return rows
+
+
+def _agrees(build: NeededFiles, named: Sequence[LibraryName], evidence: Sequence[LogLine]) -> bool:
+    """Tell whether the log is of PyPI's `build` of its version: others are for another CUDA."""
+    wanted = {"cuda": build.cuda, "cudnn": build.cudnn}
+    said = [(library.part, library.major) for library in named if library.major]
+    said += [
+        (found[1].lower(), found[2]) for seen in evidence for found in _WANTS.finditer(seen.line)
+    ]
+    return all(wanted.get(part, major) == major for part, major in said)
 
 
 def _is_of_another(

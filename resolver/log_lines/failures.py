@@ -47,6 +47,8 @@ class Failure(NamedTuple):
     """The headline; None: the first sentence of the cause."""
     about: str
     """What it is about, and so whose remedy holds: `libraries`, `build`, `driver`, …"""
+    ask: str
+    """What the question that decides it is about."""
     generic: bool
     """Said only where nothing more particular explains an error: it follows from any."""
     effect: bool
@@ -310,6 +312,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
         severity=row["severity"],
         what=_texts(row, "what") if "what" in row else None,
         about=row["about"],
+        ask=row.get("ask", row["about"]),
         effect=row.get("effect", False),
         on_new_card=row.get("on_new_card"),
         generic=row.get("generic", False),

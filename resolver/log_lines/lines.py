@@ -32,8 +32,11 @@ _PYTHON = re.compile(
 _ENVIRONMENT = re.compile(
     r"(?P<root>(?:[A-Za-z]:[\\/]|/)[^\n\"'<>|*?:]{0,200}?)[\\/]"
     r"(?:lib[\\/]python3\.\d{1,2}|Lib|lib)[\\/]site-packages[\\/]"
+    r"(?!(?:poetry|pdm|hatch|pipenv)[\\/])"
 )
-_OF_THE_SYSTEM = re.compile(r"(?i)^/usr(?:/local)?$|^[a-z]:[\\/]?$")
+"""Tools that install into other environments have one of their own."""
+_OF_NOBODY = re.compile(r"(?i)^/usr(?:/local)?$|^[a-z]:[\\/]?$|[\\/]\.local$")
+"""Folders of the system and of the user, which are no environments."""
 _WINDOWS = re.compile(r"[A-Za-z]:\\[^\n\"]{1,200}\\|\w\.dll\b|\[WinError \d")
 _LINUX = re.compile(r"\w\.so(?:\.\d{1,3})*: |/(?:usr|home|opt|root)/[\w./-]{1,200}\.(?:so|py)\b")
 _CAPABILITY = re.compile(
@@ -99,7 +102,7 @@ class LineReader:
             minor = found["minor"] or short[1:]
             self._keep("python", [f"3.{minor}"])
         roots = (found["root"] for found in _ENVIRONMENT.finditer(piece))
-        self._keep("environment", (root for root in roots if not _OF_THE_SYSTEM.match(root)))
+        self._keep("environment", (root for root in roots if not _OF_NOBODY.search(root)))
         if "system" not in self._said:
             windows, linux = _WINDOWS.search(piece), _LINUX.search(piece)
             if bool(windows) != bool(linux):

@@ -178,7 +178,8 @@ class Run:
         target = self.options.results / f"{self.name}-{today}.json"
         here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
         rows = [*earlier(target, self.prover.rows), *self._without_paths()]
-        document = {"date": today, "machine": here, **about, "rows": rows}
+        commit = call("git", "-C", ROOT, "rev-parse", "--short", "HEAD").stdout.strip()
+        document = {"date": today, "commit": commit, "machine": here, **about, "rows": rows}
         target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
         wrong = [row for row in self.prover.rows if not row["good"]]
         seconds = time.monotonic() - self.begin

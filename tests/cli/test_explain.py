@@ -260,7 +260,12 @@ def test_what_to_do_next_is_told_for_the_environment_that_was_named(
     file.write_text("nothing that is known\n")
     __main__.main(["explain", str(file), "--text-only", "--python", "my app"])
 
-    assert "Next: `ortgpu-fix --python 'my app'` looks at" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        "No known failure in this log",
+        "",
+        "This looks for the reason on that machine, in the program's environment",
+        "ortgpu-fix --python 'my app'",
+    ]
 
 
 def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,7 +273,7 @@ def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_text("[PYI-1234:ERROR] Failed to execute script 'main'!\n" + MISSING)
     __main__.main(["explain", str(file), "--text-only"])
 
-    assert "the log is from an application with a Python of its own" in capsys.readouterr().out
+    assert "The log is from an application with a Python of its own" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("flags", [(), ("--text-only",), ("--facts", "example")])
@@ -276,7 +281,7 @@ def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     ("language", "told"),
     [
         ("C.UTF-8", "The log is from a .NET program, which"),
-        ("zh_CN.UTF-8", "这份日志来自.NET 程序"),
+        ("zh_CN.UTF-8", "日志来源：.NET 程序。它不使用"),
     ],
 )
 def test_who_brings_onnxruntime_is_sent_to_no_command_of_this_machine(

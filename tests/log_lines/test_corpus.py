@@ -64,6 +64,7 @@ def test_there_is_enough_of_both_kinds() -> None:
 
 
 SELDOM = {
+    "conv-search-exhaustive",
     "cpu-build-required",
     "cuda-13-libraries-missing",
     "cuda-plugin-not-registered",

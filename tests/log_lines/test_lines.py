@@ -87,6 +87,9 @@ def test_paths_name_the_python(log: str, python: str | None) -> None:
         ("/usr/local/lib/python3.10/dist-packages/x.py", None, "linux"),
         ("/usr/lib/python3/site-packages/x.py", None, "linux"),
         ("an ordinary line", None, None),
+        # The user's own packages, and a tool's own environment.
+        ("/home/me/.local/lib/python3.10/site-packages/x.py", None, "linux"),
+        ("/opt/poetry/lib/python3.12/site-packages/poetry/installation/chooser.py", None, "linux"),
     ],
 )
 def test_paths_name_the_environment_and_the_system(
@@ -125,6 +128,40 @@ def test_what_a_build_needs_follows_from_the_line_number() -> None:
         " cannot take their place."
     )
     assert "CUDA 11" not in first(ERROR_126).cause
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("libcudnn.so.8: cannot open shared object file: No such file or directory\n", True),
+        ("libcudnn.so.9: cannot open shared object file: No such file or directory\n", False),
+        ("libcublasLt.so.12: cannot open shared object file: No such file or directory\n", False),
+        ("Failed to create CUDAExecutionProvider. Require cuDNN 8.* and CUDA 11.*", True),
+        ("Failed to create CUDAExecutionProvider. Require cuDNN 8.* and CUDA 12.*", False),
+    ],
+)
+def test_a_build_of_another_index_does_not_need_what_pypi_s_does(said: str, *, told: bool) -> None:
+    """1.18.1 for CUDA 12 was on an index of Microsoft's."""
+    cause = first("onnxruntime-gpu==1.18.1\n" + said).cause
+
+    assert ("This is onnxruntime 1.18.1, which needs CUDA 11 and cuDNN 8" in cause) == told
+
+
+def test_what_decides_is_asked_where_something_is_open() -> None:
+    asked = [
+        first(line).ask
+        for line in (
+            "CUDA error: invalid device ordinal",
+            "CUDA failure 700: an illegal memory access was encountered",
+            "No registered plugin EP device found for 'CUDAExecutionProvider' with device_id=0",
+        )
+    ]
+
+    assert asked == [
+        "what does the session ask for and get? `ortgpu-fix run -- COMMAND` shows that",
+        "does the model alone run? `ortgpu-fix verify MODEL.onnx`",
+        "",
+    ]
 
 
 def test_a_version_that_may_be_of_two_cudas_says_nothing_of_either() -> None:

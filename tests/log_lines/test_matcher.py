@@ -161,7 +161,7 @@ def test_a_library_names_its_wheel() -> None:
 
 def test_a_name_that_the_system_s_text_ran_over_is_completed() -> None:
     path = next(path for path in LOGS if path.stem.endswith("--garbled"))
-    assert "cublasLt64_12.dll belongs to CUDA 12" in only(read(path)).cause
+    assert "needs CUDA 12 (cublasLt64_12.dll)" in only(read(path)).cause
 
 
 def test_one_failure_is_explained_once_with_all_its_libraries_and_lines() -> None:

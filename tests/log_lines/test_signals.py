@@ -153,6 +153,14 @@ def test_a_status_of_cuda_is_told_by_its_number_its_names_and_its_text(log: str)
     assert said(log) == ["cuda:100"]
 
 
+def test_what_a_check_compares_with_is_no_status() -> None:
+    """dmlc's CHECK prints its condition before what CUDA answered."""
+    checked = "Check failed: e == cudaSuccess || e == cudaErrorCudartUnloading: CUDA: "
+
+    assert said(checked + "invalid device ordinal") == ["cuda:101"]
+    assert said(checked + "cudaErrorNoDevice") == ["cuda:100"]
+
+
 @pytest.mark.parametrize("log", ["CUDA failure 1001: what", "cudaErrorOfLater", "CUDA failure 77"])
 def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
     assert said(log) == []

@@ -22,6 +22,7 @@ MISSING = (
     " open shared object file: No such file or directory\n"
     "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*\n"
 )
+BLAS = "RuntimeError: Library libcublas.so.12 is not found or cannot be loaded\n"
 
 
 def rows(document: dict[str, object]) -> list[dict[str, Any]]:
@@ -111,13 +112,6 @@ def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
     assert "libcublas.so.12" not in "".join(row.cause for row in found)
 
 
-def test_a_log_that_tells_nothing_says_what_to_try_next() -> None:
-    first, second = plain(explanation_sections((), EN)).splitlines()
-
-    assert first == "No known failure in this log"
-    assert "ortgpu-fix verify" in second
-
-
 def test_a_line_is_shown_once_and_the_same_text_with_all_its_lines() -> None:
     """onnxruntime repeats its error in the exception, and one line can say it in two ways."""
     before = "const char*, " * 30
@@ -175,11 +169,49 @@ def test_every_severity_has_a_look() -> None:
         assert plain(explanation_sections([one._replace(severity=severity)], EN))
 
 
-def test_what_to_look_at_next_is_told_unless_the_program_uses_another_environment() -> None:
-    ask, verify = reason("mend-ask", program="x"), reason("mend-nothing-known")
-    told = [plain(explanation_sections((), EN, (), Mending(why))) for why in (ask, verify)]
+def test_what_a_person_has_to_do_is_said_once() -> None:
+    found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
 
-    assert [EN.label("explained-next") in text for text in told] == [False, True]
+    for code in ("mend-by-hand", "mend-other-program"):
+        text = plain(explanation_sections(found, EN, mending=Mending(reason(code))))
+        assert "see the fix above" not in text
+        assert text == plain(explanation_sections(found, EN))
+
+
+def test_beside_the_command_stands_what_a_package_needs_that_loads_cuda_by_itself() -> None:
+    found = explain_log("ctranslate2\nsite-packages\n" + BLAS, TABLE)
+    mends = Mending(reason("mend-by-besides"), ("--apply",), code=found[0].code)
+
+    text = plain(explanation_sections(found, EN, mending=mends, command="ortgpu-fix --apply"))
+
+    assert "fix:    nvidia-cublas-cu12 brings it" in text
+    assert "CTranslate2" in text
+    assert text.index("CTranslate2") < text.index("For onnxruntime, run this in the program's env")
+
+
+def test_a_cause_of_one_sentence_is_its_headline_alone() -> None:
+    log = "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 35533.34 MiB on device 0:"
+    found = explain_log(f"{log} cudaMalloc failed: out of memory\n", TABLE)
+
+    text = plain(explanation_sections(found, EN))
+
+    assert text.startswith("error[out-of-memory]: The GPU has not enough free memory for the model")
+    assert text.splitlines()[0].endswith("with ggml")
+    assert "cause:" not in text
+
+
+def test_several_libraries_are_named_in_one_headline_as_files() -> None:
+    end = "cannot open shared object file: No such file or directory"
+    names = ("libcublasLt.so.12", "libcublas.so.12")
+    missing = "".join(f"Failed to load {name}: {name}: {end}\n" for name in names)
+    part = "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}\n"
+    part += "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor\n"
+    said = [explain_log(log, TABLE)[0].what for log in (missing, part)]
+
+    assert said == [
+        "CUDA 12 libraries were not found: libcublasLt.so.12, libcublas.so.12",
+        "a part of cuDNN was not found (libcudnn_ops.so.9.1.0)",
+    ]
 
 
 def test_what_else_the_log_shows_is_not_called_an_effect() -> None:

@@ -66,8 +66,9 @@ def mending(
     if not explanations and program:
         return Mending(reason("mend-ask", program=program))
     if not explanations:
-        found = None if plan is None else _of_plan(plan, by_user)
-        return found or Mending(reason("mend-nothing-known"), ("verify",))
+        if plan is None:
+            return Mending(reason("mend-effect"), looks=True)
+        return _of_plan(plan, by_user) or Mending(reason("mend-nothing-known"), ("verify",))
     worst = [each for each in explanations if each.severity == explanations[0].severity]
     if label := _of_no_command(worst):
         return Mending(reason(label))

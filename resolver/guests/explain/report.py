@@ -40,7 +40,9 @@ def explanation_sections(
         severity = texts.label(f"severity-{each.severity}")
         seen = tuple(Row(text=text, style="dim") for text in _seen(each.evidence, place))
         sections.append(Section(heading=f"{severity}[{each.code}]: {each.what}", rows=seen))
-        rows = [Row(head=texts.label("explain-cause"), text=each.cause)]
+        said_already = each.cause.rstrip(".。") == each.what
+        head = texts.label("explain-cause")
+        rows = [] if said_already else [Row(head=head, text=each.cause)]
         rows += _looked(said, machine, texts)
         name = (origins or {}).get(each.origin or "", "")
         rows += [Row(text=texts.label("explained-origin", program=name))] if name else []
@@ -49,11 +51,9 @@ def explanation_sections(
         rows += _more(each, texts, asks=(said is None or said.state == "unseen") and not installs)
         sections.append(Section(rows=tuple(rows)))
     if not explanations:
-        rows = [Row(text=texts.label("explained-nothing"))]
-        if mending is None or mending.why.code != "mend-ask":
-            rows.append(Row(text=texts.label("explained-next")))
-        sections.append(Section(rows=tuple(rows)))
-    if mending is not None and not (command and mending.code in _codes(explanations)):
+        sections.append(Section(rows=(Row(text=texts.label("explained-nothing")),)))
+    fixed = command and mending is not None and mending.code in _codes(explanations)
+    if mending is not None and not fixed and not _is_said(mending):
         rows = [Row(text=texts.reason(mending.why), style="bold")]
         if mending.finding is not None:
             rows += [Row(text=texts.summary(mending.finding))]
@@ -62,6 +62,11 @@ def explanation_sections(
             rows.append(Row(text=command, whole=True))
         sections.append(Section(rows=tuple(rows)))
     return tuple(sections)
+
+
+def _is_said(mending: Mending) -> bool:
+    """Tell whether it says only that a person does what stands under `fix:`."""
+    return mending.why.code in {"mend-by-hand", "mend-other-program"} and mending.finding is None
 
 
 def _codes(explanations: Sequence[Explanation]) -> set[str]:
@@ -78,7 +83,8 @@ def _fix(
     """Say what fixes one: the command of its `mending`, else what a person has to do."""
     head = texts.label("explain-fix")
     if mending is not None:
-        rows = [] if each.fixable or each.effect else [Row(head=head, text=each.remedy)]
+        command_is_all = (each.fixable or each.effect) and mending.why.code != "mend-by-besides"
+        rows = [] if command_is_all else [Row(head=head, text=each.remedy)]
         rows.append(Row(head="" if rows else head, text=texts.reason(mending.why)))
         rows += [Row(text=line, whole=True) for line in command.split("\n")]
         listed = texts.label("explain-installs", packages=", ".join(installs))

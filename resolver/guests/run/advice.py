@@ -113,7 +113,8 @@ def _ways_to_ask(
 
     One that named no provider gets CUDA by our own variable, too. One that named others has what
     the application's knob, or the code itself, puts there; where that took what the installed
-    onnxruntime has, another onnxruntime is enough.
+    onnxruntime has, another onnxruntime is enough. Code that looked at what it has may ask then:
+    of an application that has been read it is known whether it does.
     """
     session, maker = group.first, group.made.maker
     names = asked_names(session)
@@ -127,7 +128,7 @@ def _ways_to_ask(
         if len(names) > 1 and set(names) == set(session.available):
             yield reason("session-everything")
             return
-        if names and session.looked:
+        if names and session.looked and not knobs:
             yield reason("session-looked")
             return
         yield reason("session-build-without")

@@ -630,8 +630,8 @@ def test_a_shadow_is_for_the_user_to_remove() -> None:
     assert mends == Mending(reason("mend-by-hand"), finding=here[0].findings[0])
 
 
-def test_a_log_that_tells_nothing_leads_to_real_inference() -> None:
-    assert mending((), (), None) == Mending(reason("mend-nothing-known"), ("verify",))
+def test_a_log_that_tells_nothing_leads_to_a_look_at_the_machine() -> None:
+    assert mending((), (), None) == Mending(reason("mend-effect"), looks=True)
 
 
 def test_what_shows_only_in_a_running_program_leads_to_real_inference() -> None:

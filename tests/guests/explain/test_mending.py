@@ -350,7 +350,6 @@ def test_what_is_only_missing_is_not_told_of_a_text() -> None:
 
     assert mending((), (), FIXABLE._replace(findings=(MISSING, info))) == NOTHING_KNOWN
     assert mending((), (), FIXABLE) == NOTHING_KNOWN
-    assert mending((), (), None) == NOTHING_KNOWN
 
 
 def test_who_has_an_environment_of_its_own_is_told_whom_to_ask() -> None:

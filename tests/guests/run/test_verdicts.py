@@ -304,6 +304,8 @@ TABLE = {
         | {"knob": "argument", "how": "new_session(providers=…)", "file": "rembg/bg.py"},
         {"name": "rembg", "since": "1.0", "read": "1.9", "asks": "never", "knob": "none"}
         | {"file": "rembg/bg.py"},
+        {"name": "rapidocr", "since": "1.2", "read": "1.4", "asks": "when-told"}
+        | {"knob": "argument", "how": "RapidOCR(use_cuda=True)", "file": "rapidocr/main.py"},
         {"name": "magika", "since": "0.5", "read": "1.0", "asks": "never", "knob": "none"}
         | {"file": "magika/magika.py"},
     ]
@@ -385,6 +387,12 @@ def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
             ["session-looked"],
         ),
         (replace(session(CPU), looked=True), [("others", "1.0")], ["session-line-unread"]),
+        # It looked at what there is, and is known to ask only where it is told to.
+        (
+            replace(session(CPU), available=NO_CUDA, looked=True),
+            [("rapidocr", "1.3")],
+            ["session-build-without", "session-knob-argument"],
+        ),
         (
             replace(session(CPU), available=(CPU,)),  # a package with the CPU provider alone
             [("others", "1.0")],
