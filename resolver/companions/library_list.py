@@ -13,7 +13,7 @@ cache; from a disk the first load takes about five times as long):
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from ..facts.model import is_onnxruntime
@@ -70,7 +70,8 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
     build = next((row for row in builds if (row.version, row.index_url) in chosen), None)
     if build is None:
         return ()
-    held = _held(versions, matrix, platform)
+    in_torch = {row.name for row in selection if row.index_url == model.IN_TORCH}
+    held = _held(versions, in_torch, matrix, platform)
     windows = platform.startswith("windows")
     wanted = _wanted(build, held, windows=windows)
     entries = load_order(
@@ -87,13 +88,21 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
 _Held = Mapping[str, tuple[str, WheelLibraries]]
 
 
-def _held(versions: Mapping[str, str], matrix: Matrix, platform: str) -> _Held:
-    """Return each library in the selection, with its distribution and all libraries of that."""
+def _held(
+    versions: Mapping[str, str], in_torch: Collection[str], matrix: Matrix, platform: str
+) -> _Held:
+    """Return each library in the selection, with its distribution and all libraries of that.
+
+    Those of the distributions `in_torch` are in torch's directory.
+    """
     held: dict[str, tuple[str, WheelLibraries]] = {}
     for name, distribution in matrix.distributions.items():
         for release in distribution.releases:
             if release.version == versions.get(name) and release.platform == platform:
                 contents = libraries_of(distribution, release)
+                if contents is not None and name in in_torch:
+                    paths = {library: f"torch/lib/{library}" for library in contents.libraries}
+                    contents = contents._replace(libraries=paths)
                 if contents is not None:
                     held |= dict.fromkeys(contents.libraries, (name, contents))
     return held

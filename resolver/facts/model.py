@@ -201,7 +201,7 @@ class Package(NamedTuple):
     """False where files that it lists are missing."""
     libraries: tuple[str, ...] = ()
     """The paths of its shared libraries, from the folder that it is installed in: of NVIDIA's
-    releases that the matrix does not hold."""
+    releases that the matrix does not hold, and of torch on Windows."""
     outside: bool = False
     """In a folder that the environment reads and does not own: the base Python's, the user's."""
     held: Keeper | None = None

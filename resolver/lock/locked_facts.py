@@ -10,6 +10,7 @@ from ..companions.contents import LIBRARIES
 from ..facts.model import LIBRARIES_SEARCHED, Facts
 from ..matrix.model import MSVC_RUNTIME as MSVC
 from ..matrix.model import Matrix
+from ..matrix.torch import TORCH
 from ..versions import requirement
 
 
@@ -25,10 +26,12 @@ def without_installed_set(facts: Facts, matrix: Matrix, locked: Collection[str])
     """Return `facts` as if nothing was installed that a lock installs: `locked_names`.
 
     The requirements of other packages count. nvidia's wheels stay listed, as not intact: they are
-    not kept, but rules about shared folders need them.
+    not kept, but rules about shared folders need them. So does torch, whose rules count, and whose
+    libraries are not taken: it may not be where the lock is.
     """
+    listed = {TORCH, *matrix.distributions}
     packages = tuple(
-        package._replace(intact=False) if package.name in matrix.distributions else package
+        package._replace(intact=False) if package.name in listed else package
         for package in facts.packages
         if package.name not in locked
     )

@@ -37,6 +37,8 @@ DEFAULT_INDEX = "pypi"
 """The index of a release that the user's default index has."""
 INSTALLED = "installed"
 """The index of a release that is installed and that the matrix does not hold: none is known."""
+IN_TORCH = "torch"
+"""The index of a release whose libraries torch brings in its own directory: no wheel is needed."""
 
 
 class LibraryNeed(NamedTuple):

@@ -105,6 +105,14 @@ class TorchBuild(NamedTuple):
         """Return the release and the CUDA: `2.7.1+cu128`."""
         return f"{self.version}+{self.local}"
 
+    @property
+    def carried(self) -> Mapping[str, str]:
+        """Return the versions of NVIDIA's distributions whose libraries are in `torch/lib`."""
+        if self.libraries != "inside":
+            return {}
+        suffix = f"cu{self.cuda.partition('.')[0]}" if self.cuda else ""
+        return {**self.toolkit, **({f"nvidia-cudnn-{suffix}": self.cudnn} if self.cudnn else {})}
+
 
 class DomainLibrary(NamedTuple):
     """A release of torchvision or torchaudio, with its wheels on PyPI."""

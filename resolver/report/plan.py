@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..facts.model import OTHER_PACKAGES, OWN_ENVIRONMENT, Facts
+from ..matrix.model import IN_TORCH
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section, size
@@ -193,6 +194,7 @@ def _findings(plan: Plan, texts: Texts) -> Section:
             rows.append(Row(text=texts.remedy(finding), style="dim"))
     installing = {wheel.name for wheel in plan.install}
     kept = [row for row in plan.selection if row.name not in installing]
+    kept = [row for row in kept if row.index_url != IN_TORCH]  # a finding names them
     if kept:
         listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in kept)
         rows.append(Row(head="✓", text=texts.label("kept", listed=listed), style="green"))

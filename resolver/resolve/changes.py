@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..companions.contents import LIBRARIES, STAND_IN, expected_companions, is_version_of
 from ..facts.model import GPU_BUILD, Library, Package
-from ..matrix.model import INSTALLED, LibraryNeed, Release, libraries_of
+from ..matrix.model import IN_TORCH, INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
 from ..versions import numbers
 from .candidate import Candidate
@@ -59,6 +59,7 @@ def changes_for(subject: Candidate, here: Situation) -> Changes:
     displaced = {
         rival
         for component in chosen
+        if component.release.index_url != IN_TORCH
         for rival in rivals(component.release.name, here)
         if (installed := here.package(rival)) is not None and not installed.outside
     }

@@ -31,6 +31,7 @@ from .environment import Demand
 from .gpu_code import gpu_without_code
 from .release_checks import glibc_suffices
 from .situation import Situation
+from .torch_libraries import releases_in_torch
 
 
 class Component(NamedTuple):
@@ -218,10 +219,12 @@ def _pick(
     fresh = installed is not None and (
         older or version is None or numbers(installed.version)[:2] >= numbers(version)[:2]
     )
-    if installed is not None and installed.intact and fresh:
-        for row in allowed:
-            if row.version == installed.version and refusal_of(row) is None:
-                return Component(release=row, installed=True)
+    kept = installed.version if installed is not None and installed.intact and fresh else None
+    there = [row for row in allowed if row.version == kept]
+    there += _allowed(demands, [*releases_in_torch(distribution, needs, machines.each[0])])
+    for row in there:
+        if refusal_of(row) is None:
+            return Component(release=row, installed=True)
     rows = [row for row in allowed if version in {None, row.version}]
     rows.sort(key=lambda row: newest_first(row.version), reverse=True)
     refusals: list[Reason] = []

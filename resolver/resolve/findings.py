@@ -32,7 +32,7 @@ from .findings_others import (
     pin_findings,
     removal_findings,
 )
-from .findings_torch import torch_findings
+from .findings_torch import in_torch_findings, torch_findings
 from .options import RTX
 from .plugins import plugin_findings
 from .situation import Situation
@@ -74,6 +74,7 @@ def findings(
         rows += [
             *_libraries(here, best, changes),
             *torch_findings(here, search),
+            *in_torch_findings(here, changes.selection),
             *_windows(here, best, changes),
             *(() if best.plugin else _companions(here, best, changes)),
             *_project(here, best, changes),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..companions.contents import LIBRARIES
 from ..facts.model import GPU_BUILD
-from ..matrix.model import Build
+from ..matrix.model import IN_TORCH, Build
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
+from ..messages.sections import size
 from ..plan.reasons import Finding, Wanting, finding
+from ..plan.wheels import Wheel, short_name
 from ..versions import at_least, major, newest_first
 from .release_checks import too_old_driver
 from .situation import Situation
@@ -154,6 +156,20 @@ def _loads(torch: InstalledTorch, distribution: str, here: Situation) -> bool:
         return True
     by = {demand.distribution for demand in here.demanded(distribution)}
     return TORCH in by and here.package(distribution) is not None
+
+
+def in_torch_findings(here: Situation, selection: Iterable[Wheel]) -> Iterator[Finding]:
+    """Say what torch brings of NVIDIA's libraries, and what follows from that."""
+    rows = [row for row in selection if row.index_url == IN_TORCH]
+    if rows and here.torch is not None:
+        yield finding(
+            "libraries-in-torch",
+            "info",
+            *(f"{row.name} {row.version}" for row in rows),
+            names=", ".join(short_name(row.name) for row in rows),
+            torch=here.torch.name,
+            size=size(sum(row.size for row in rows)),
+        )
 
 
 def _moved_cudnn(torch: InstalledTorch, here: Situation) -> Iterator[Finding]:

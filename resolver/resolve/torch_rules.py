@@ -25,17 +25,14 @@ def against_torch(build: Build, here: Situation) -> Iterator[Reason]:
         yield reason("torch-other-cuda", torch=torch.by, cuda=torch.cuda, needs=major(build.cuda))
     elif torch.cudnn is not None and major(torch.cudnn) != build.cudnn:
         yield reason("torch-other-cudnn", torch=torch.by, cudnn=torch.cudnn, needs=build.cudnn)
-    elif torch.build is not None and torch.build.libraries == "inside":
+    elif torch.build is not None and torch.build.carried:
         yield from _too_old_inside(build, torch.build, here)
 
 
 def _too_old_inside(build: Build, torch: TorchBuild, here: Situation) -> Iterator[Reason]:
     """Yield the libraries in `torch/lib` that lack symbols that the provider needs."""
-    carried = {**torch.toolkit}
-    if torch.cudnn is not None:
-        carried[f"nvidia-cudnn-cu{major(torch.cuda or '')}"] = torch.cudnn
     for need in build.needs:
-        present = carried.get(need.distribution or "")
+        present = torch.carried.get(need.distribution or "")
         floor = oldest_that_serves(need, here)
         if present is not None and floor is not None and not at_least(present, floor):
             yield reason(

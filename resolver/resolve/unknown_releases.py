@@ -30,6 +30,7 @@ from ..matrix.model import (
     libraries_of,
     row_of,
 )
+from ..matrix.torch import TORCH
 from ..versions import at_least, major, newest_first, numbers
 from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime, with_owners_here
 from .options import PlanOptions
@@ -56,10 +57,15 @@ def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
 
 
 def without_known_files(facts: Facts, matrix: Matrix) -> tuple[Package, ...]:
-    """Return the packages of `facts`, with libraries only where the matrix lacks the release."""
+    """Return the packages of `facts`, with libraries only where the matrix lacks the release.
+
+    And those of torch, which may have been trimmed.
+    """
     platform = facts.platform.key
     return tuple(
-        row if is_unknown(row, matrix, platform) else row._replace(libraries=())
+        row
+        if row.name == TORCH or is_unknown(row, matrix, platform)
+        else row._replace(libraries=())
         for row in facts.packages
     )
 

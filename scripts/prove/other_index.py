@@ -45,11 +45,15 @@ MACHINE = {
 DATED = (2026, 1, 1, 0, 0, 0)
 
 
-def repack(source: Path, folder: Path) -> Path:
-    """Pack a wheel anew under the next patch release with a local build tag; return its path."""
+def next_patch(wheel: Path) -> str:
+    """Return the next patch release of a wheel, with a local build tag."""
+    first, second, patch = wheel.name.split("-")[1].split(".")
+    return f"{first}.{second}.{int(patch) + 1}{TAG}"
+
+
+def repack(source: Path, folder: Path, new: str) -> Path:
+    """Pack a wheel anew under the version `new`; return its path."""
     old = source.name.split("-")[1]
-    first, second, patch = old.split(".")
-    new = f"{first}.{second}.{int(patch) + 1}{TAG}"
     goal = folder / source.name.replace(f"-{old}-", f"-{new}-")
     rows: list[str] = []
     with zipfile.ZipFile(source) as before, zipfile.ZipFile(goal, "w") as after:
@@ -172,7 +176,7 @@ def main() -> int:
     links = ["--find-links", options.find_links] if options.find_links else []
     (work / "machine.json").write_text(json.dumps(MACHINE), encoding="utf-8")
     with LocalIndex(feed) as index:
-        prover = Prover(work, index, repack(options.wheel, feed))
+        prover = Prover(work, index, repack(options.wheel, feed, next_patch(options.wheel)))
         prove_plan(prover)
         prove_lock(prover, links)
         prove_apply(prover, links)

@@ -79,7 +79,7 @@ class Judge(Machine):
         if "usual" in self.options:
             yield from SmallSets(self, build, self.options["usual"]).wrong(selected)
         else:
-            yield from self._one_toolkit(selected, build)
+            yield from self._one_toolkit(selected, build, self.in_torch(plan))
         yield from self._runtime_is_right(plan, selected, build)
         yield from self._nobody_is_hurt(plan, selected, build)
 
@@ -148,6 +148,7 @@ class Judge(Machine):
         for name, release in selected.items():
             there = self.installed.get(name, {"version": None})
             whole = there["version"] == release and there.get("intact", True)
+            whole = whole or name in self.in_torch(plan)
             if name == ORT:
                 whole = whole and self._folder_is(release)
             if whole == (name in installing):
@@ -218,7 +219,21 @@ class Judge(Machine):
         }
         return not alike or any(self.has_code(name, release) for release in alike)
 
-    def _one_toolkit(self, selected: Row, build: Row) -> Iterator[str]:
+    def in_torch(self, plan: Row) -> set[str]:
+        """Return what a plan takes from torch's own directory."""
+        return {row["name"] for row in plan["selection"]["packages"] if row["index"] == "torch"}
+
+    def brought(self, name: str, build: Row) -> str | None:
+        """Return the release of a wheel that torch for Windows brings, and that serves `build`."""
+        there = self.installed.get("torch", {"intact": False})
+        anew = self.document["python"].get("project") or there.get("outside")
+        if not self.platform.startswith("windows") or anew or not there.get("intact", True):
+            return None
+        release = self.torch["carried"].get(name) if self.torch else None
+        known = [row["version"] for row in self.known[name]["releases"] if self._here(row)]
+        return release if release in known and self.fits(name, release, build) else None
+
+    def _one_toolkit(self, selected: Row, build: Row, in_torch: set[str]) -> Iterator[str]:
         free: dict[str, str] = {}
         rungs = [row for row in self.tables["toolkits"]["toolkit"] if self._rung(row, build)]
         rungs.sort(key=lambda row: (dotted(row["version"])[1], -dotted(row["version"])[2]))
@@ -230,6 +245,9 @@ class Judge(Machine):
             if fits and there and not self._too_old(name, there["version"], taken, build, rungs):
                 if there["version"] != selected[name]:
                     yield f"{name} {there['version']} can serve and is not kept"
+            elif self.brought(name, build) or name in in_torch:
+                if selected[name] != self.brought(name, build) or name not in in_torch:
+                    yield f"{name} {selected[name]} is not {self.brought(name, build)} of torch"
             elif name.startswith("nvidia-cudnn") or self.pinned(name):
                 fitting = [
                     row["version"]
@@ -246,6 +264,11 @@ class Judge(Machine):
                     yield f"{name} {selected[name]} is not the newest that fits"
             else:
                 free[name] = selected[name]
+        yield from self._of_one_toolkit(free, rungs, build)
+
+    def _of_one_toolkit(
+        self, free: Mapping[str, str], rungs: Sequence[Row], build: Row
+    ) -> Iterator[str]:
         for rung in rungs:
             parts = rung["components"]
             if all(parts.get(name) == release for name, release in free.items()):

@@ -94,6 +94,24 @@ def egg_requires(path: str) -> list[str]:
     return requires
 
 
+def libraries_of(name: str, folder: str, path: str, *, requested: bool) -> dict[str, Any]:
+    """Return what is known of the libraries of a distribution that may hold CUDA's."""
+    if name == "torch" and sys.platform == "win32":  # in its own directory
+        there = listing(os.path.join(folder, "torch", "lib"))
+        names = ["torch/lib/" + library for library in there if library.endswith(".dll")]
+        return {"libraries": names, "missing": int(not names)}
+    if not name.startswith(("nvidia-", "cuda-", "onnxruntime-ep-")):
+        return {}
+    listed = recorded(path)
+    libraries = [(library, size) for library, _, size in listed if LIBRARY.search(library)]
+    return {
+        "size": sum(size for _, _, size in listed),
+        "requested": requested,
+        "libraries": [library for library, _ in libraries],
+        "missing": sum(differs(os.path.join(folder, lib), size) for lib, size in libraries),
+    }
+
+
 def distribution(folder: str, entry: str) -> dict[str, Any]:
     """Return the distribution of a metadata folder; of a broken one only its path."""
     path, text = metadata(folder, entry)
@@ -121,14 +139,9 @@ def distribution(folder: str, entry: str) -> dict[str, Any]:
         row["local"] = '"dir_info"' in source
     if "ORTGPU_FIX_PROVIDED" in files:
         row["provided"] = True
-    if canonical(name).startswith(("nvidia-", "cuda-", "onnxruntime-ep-")):
-        listed = recorded(path)
-        libraries = [(name, size) for name, _, size in listed if LIBRARY.search(name)]
-        row["size"] = sum(size for _, _, size in listed)
-        # uv marks all that it installs as requested.
-        row["requested"] = "REQUESTED" in files and row.get("installer") == "pip"
-        row["libraries"] = [name for name, _ in libraries]
-        row["missing"] = sum(differs(os.path.join(folder, name), size) for name, size in libraries)
+    # uv marks all that it installs as requested.
+    requested = "REQUESTED" in files and row.get("installer") == "pip"
+    row.update(libraries_of(canonical(name), folder, path, requested=requested))
     return row
 
 
