@@ -602,11 +602,7 @@ def real_steps(kind: Kind) -> Iterator[tuple[str, object, object]]:
     yield "which build", build_there(kind), "onnxruntime-gpu"
     done = kind.do(kind.python, "-c", APPLICATION, MODEL, check=False)
     met = (done.stdout + done.stderr).partition("CUDA failure")[2].partition(";")[0].rstrip()
-    yield (
-        "the program met",
-        f"CUDA failure{met}",
-        "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version ",
-    )
+    yield "the program met", f"CUDA failure{met}", NO_DRIVER
     shutil.rmtree(kind.venv)
     kind.bench.forget()
 

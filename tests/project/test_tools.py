@@ -213,7 +213,9 @@ def test_pipenv_locks_our_two_anew_and_what_moves_besides_is_told(
     tool = find_tool(project, tmp_path / ".venv", environ, runner, "", offline=False)
     made = lock_project(tool, project, changes, {"flatbuffers"})
 
-    assert made.changes[-1] == FileChange(lock, before and before.encode(), after.encode())
+    assert made.changes[-1] == FileChange(
+        lock, None if before is None else before.encode(), after.encode()
+    )
     assert seen[0] == ("lock" if before is None else "upgrade --dev")
     if before is None or before == "odd":
         assert made.more == ()
