@@ -57,6 +57,15 @@ print("loaded", onnxruntime.__version__, flush=True)
 onnxruntime.InferenceSession(sys.argv[1], providers=["CUDAExecutionProvider"])
 """
 """An unchanged program."""
+EITHER = """
+import sys, numpy, onnxruntime
+wanted = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+session = onnxruntime.InferenceSession(sys.argv[1], providers=wanted)
+image = numpy.arange(9, dtype=numpy.float32).reshape(1, 1, 3, 3)
+print(session.get_providers(), session.run(None, {"input": image})[0].ravel().tolist())
+"""
+"""One that takes the CPU where there is no GPU."""
+ON_CPU = "['CPUExecutionProvider'] [20.0, 44.0]"
 NO_DRIVER = "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version"
 """What it meets where all libraries are loaded, and no driver is there."""
 MODEL = Path(__file__).resolve().parents[2] / "data" / "start.onnx"
@@ -603,6 +612,8 @@ def real_steps(kind: Kind) -> Iterator[tuple[str, object, object]]:
     done = kind.do(kind.python, "-c", APPLICATION, MODEL, check=False)
     met = (done.stdout + done.stderr).partition("CUDA failure")[2].partition(";")[0].rstrip()
     yield "the program met", f"CUDA failure{met}", NO_DRIVER
+    done = kind.do(kind.python, "-c", EITHER, MODEL, check=False)
+    yield "without a GPU", done.stdout.strip().rpartition("\n")[2], ON_CPU
     shutil.rmtree(kind.venv)
     kind.bench.forget()
 
