@@ -31,7 +31,7 @@ from .state_folder import (
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 """The name of a change's folder, in ASCII."""
 LAST = 999_999_999
-PROJECT_FILES = (".toml", ".lock", ".txt", ".in", ".whl")
+PROJECT_FILES = (".toml", ".lock", ".txt", ".in", ".whl", "Pipfile")
 """How the names of the files of a project end that a change may write."""
 UNFINISHED: frozenset[JournalState] = frozenset({"open", "undoing"})
 

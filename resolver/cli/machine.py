@@ -12,6 +12,7 @@ from ..facts.model import GPU_BUILD, PLUGINS, ChangeState, Facts, Package, Platf
 from ..facts.project_tool import (
     ENVIRONMENT_FILES,
     LOCKS,
+    PIPENV_NOTE,
     RECEIPTS,
     environment_named,
     locked_release,
@@ -134,7 +135,8 @@ def with_surroundings(facts: Facts, target: Target, environ: Mapping[str, str]) 
     That is the tool that keeps the environment, what a program imports in its place, and what an
     earlier change left in it.
     """
-    folder = Path(target.prefix).parent
+    noted = find_text(Path(target.prefix, PIPENV_NOTE))
+    folder = Path(noted.strip()) if noted else Path(target.prefix).parent
     files = {tool: Path(target.prefix, file) for tool, file in RECEIPTS.items()}
     files |= {tool: folder / file for tool, file in LOCKS.items()}
     tools = [tool for tool, file in files.items() if is_file(file)]

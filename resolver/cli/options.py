@@ -131,18 +131,19 @@ def capability(text: str, flag: str) -> str:
 def _requirements(file: Path, *, mend: bool) -> list[str]:
     """Return the requirements in `file`, those of the files that it names too, as PEP 508 texts.
 
-    Of pyproject.toml they are those of the project itself. An exact pin or a lower bound of
-    `onnxruntime` does not bind: it is a line that changes; with `mend` neither does one of
-    onnxruntime-gpu.
+    Of pyproject.toml they are those of the project itself. A lower bound of `onnxruntime` does not
+    bind, nor does our own line: they change. With `mend` neither does a pin of onnxruntime-gpu.
     """
+    from ..companions.contents import LABEL
     from ..facts.own_projects import BUILDS, loosened
 
     replaced = BUILDS if mend else {CPU_BUILD}
     found: list[str] = []
     for wanted in _of_project(file) if file.suffix == ".toml" else _of_file(file):
         name = canonicalize_name(wanted.name)
-        pinned = any(spec.operator in {"==", "==="} for spec in wanted.specifier)
-        if name in replaced and pinned:
+        pins = [spec.version for spec in wanted.specifier if spec.operator in {"==", "==="}]
+        ours = name == CPU_BUILD and any(pin.endswith(LABEL) for pin in pins)
+        if ours or (name in replaced - {CPU_BUILD} and pins):
             continue
         marker = f"; {wanted.marker}" if wanted.marker else ""
         line = f"{name}{wanted.specifier}{marker}"
@@ -168,7 +169,18 @@ def _of_project(file: Path) -> Iterator[Requirement]:
 
 
 def _of_file(file: Path) -> Iterator[Requirement]:
+    """Yield what a requirements file requires.
+
+    Which onnxruntime, where pip-compile or uv wrote it, is said by the file that they read.
+    """
+    from ..facts.own_projects import BUILDS
+    from ..project.recognize import compiled_from
     from ..requirements.files import collect_files
 
-    for one in collect_files([file]).values():
-        yield from one.requirements(os.environ)
+    source = compiled_from(file)
+    for path in filter(None, (file, source)):
+        for one in collect_files([path]).values():
+            for wanted in one.requirements(os.environ):
+                of_build = canonicalize_name(wanted.name) in BUILDS
+                if source is None or of_build is (path == source):
+                    yield wanted

@@ -14,20 +14,24 @@ LOCKS = {
 """The lock beside an environment in the folder of its project."""
 RECEIPTS = {"uv-tool": "uv-receipt.toml", "pipx": "pipx_metadata.json"}
 """What a tool writes into the environment that it makes for one program alone."""
+PIPENV_NOTE = ".project"
+"""Of Pipenv, in an environment that lies elsewhere: the directory of its project."""
 ENVIRONMENT_FILES = ("environment.yml", "environment.yaml")
 """What makes a conda environment, in the folder of the project."""
 _NAMED = re.compile(r"""^name:[ \t]*["']?([^\s"'#]+)""", re.MULTILINE)
 _ELSEWHERE = {"poetry": ("pypoetry", "virtualenvs"), "pdm": ("pdm", "venvs")}
 """The tool's own folder, and the folder of environments in it."""
 _LOCKED = re.compile(r'^name = "onnxruntime-gpu"\s*\nversion = "([^"]+)"', re.MULTILINE)
-"""In the lock of each of them, which are TOML: a table of a package begins with these lines."""
+"""In the lock of each of them that is TOML: a table of a package begins with these lines."""
+_IN_PIPFILE_LOCK = re.compile(r'"onnxruntime-gpu": \{[^{}]*"version": "==([^"*,]+)"')
 _RECEIVED = re.compile(r'\{ name = "onnxruntime-gpu",[^}]* specifier = "==([^"*,]+)"')
 """In the receipt of `uv tool`: `    { name = "onnxruntime-gpu", specifier = "==1.26.0" },`."""
 
 
 def locked_release(tool: str, text: str) -> str | None:
     """Return the release of onnxruntime-gpu in the lock or receipt of `tool`, or None."""
-    match = (_RECEIVED if tool == "uv-tool" else _LOCKED).search(text)
+    patterns = {"uv-tool": _RECEIVED, "pipenv": _IN_PIPFILE_LOCK}
+    match = patterns.get(tool, _LOCKED).search(text)
     return match[1] if match else None
 
 

@@ -13,7 +13,7 @@ FOLDER = "gpu-wheels"
 """Where the two wheels lie, beside the lock: they are small, and committed with it."""
 COMMENT = f"the wheels of {FOLDER}/ put onnxruntime on the NVIDIA GPU (written by ortgpu-fix)"
 """Beside our lines, for a colleague."""
-WRITTEN = frozenset({"uv", "poetry", "pdm", "requirements", "pip-tools"})
+WRITTEN = frozenset({"uv", "poetry", "pdm", "pipenv", "requirements", "pip-tools"})
 """The tools whose files this program writes; of the others the lines are named."""
 
 
@@ -26,7 +26,7 @@ class Project(NamedTuple):
     """The directory with the lock."""
     files: Mapping[Path, bytes]
     """What people write: pyproject.toml of the root first and then of the members of a workspace,
-    or requirements files."""
+    a Pipfile, or requirements files."""
     lock: Path | None = None
     """What the tool writes."""
 

@@ -1,4 +1,4 @@
-"""Write the two wheels into pyproject.toml, for uv, Poetry and PDM.
+"""Write the two wheels into pyproject.toml, for uv, Poetry and PDM, or into a Pipfile.
 
 Comments, order and format stay (`tomlkit`). The loader requires onnxruntime-gpu and NVIDIA's wheels
 itself, so that two requirements and their two sources are all:
@@ -7,11 +7,14 @@ itself, so that two requirements and their two sources are all:
   comes from the placeholder on the machines that have the GPU, and from the index elsewhere;
 - the loader is required on those machines alone.
 
-PDM locks one candidate of a name for all systems, so there the placeholder comes everywhere.
+PDM locks one candidate of a name for all systems, so there the placeholder comes everywhere. Pipenv
+locks for one system, and takes the two wheels by their paths: with a marker beside it, it cannot
+read a path whose file has a `+`.
 
 Sources: https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources,
 https://python-poetry.org/docs/dependency-specification/#multiple-constraints-dependencies,
-https://pdm-project.org/latest/usage/dependency/#dependency-overrides.
+https://pdm-project.org/latest/usage/dependency/#dependency-overrides,
+https://pipenv.pypa.io/en/latest/pipfile.html.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, MutableMapping, MutableSequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import tomlkit
@@ -38,6 +42,10 @@ from .requirement_lines import IN_PROJECT, named_build, with_served_bound
 _Table = MutableMapping[str, Any]
 _LISTS = (("project", "dependencies"), ("tool", "uv", "dev-dependencies"))
 _LISTS_BY_NAME = (("project", "optional-dependencies"), ("dependency-groups",))
+_NO_PACKAGES = frozenset({"source", "requires", "scripts", "pipenv", "build-system"})
+"""Tables of a Pipfile; each of the others is a category of packages."""
+_SOURCES = frozenset({"path", "url", "git", "index", "source", "file"})
+"""Keys of a requirement that says where it comes from."""
 _CARET = re.compile(r"[\^~](?=\s*\d)")
 """Of Poetry's notation: `^3.9`, `~3.9`."""
 _OF_PLACEHOLDER = re.compile(rf"!=[^,|]*{re.escape(LABEL)}")
@@ -139,6 +147,26 @@ def for_pdm(document: _Table, wanted: Wanted) -> None:
     _put(table, CPU_BUILD, f"{IN_PROJECT}{wanted.placeholder.file}", remark=True)
 
 
+def for_pipenv(document: _Table, wanted: Wanted) -> None:
+    """Write the lines of Pipenv into `document`, in the category that has onnxruntime.
+
+    Raises Error `project-own-source` where the user has another source of it.
+    """
+    names = [name for name in document if name not in _NO_PACKAGES]
+    tables = {name: _table(document, name) for name in names}
+    home = next((name for name, row in tables.items() if CPU_BUILD in row), "packages")
+    for name, row in tables.items():
+        if GPU_BUILD in row and not _poetry_allows(_version(row[GPU_BUILD]), wanted.release):
+            row[GPU_BUILD] = "*"
+        if name != home:
+            row.pop(LIBRARIES, None)
+    table = _made_table(document, home)
+    _refuse_other_source(table, f"[{home}]", _SOURCES - {"index"})  # Pipenv writes the default, too
+    _put(table, CPU_BUILD, _inline({"path": f"{FOLDER}/{wanted.placeholder.file}"}))
+    libraries = {"path": f"{FOLDER}/{wanted.libraries.file}"}
+    _put(table, LIBRARIES, _inline(libraries), remark=True)
+
+
 def _set_lines(document: _Table, wanted: Wanted, *, adds: bool, loader: str = "") -> None:
     """Replace the lines of onnxruntime that the planned version does not meet; add what lacks."""
     loader = loader or f"{LIBRARIES}; {wanted.marker}"
@@ -211,14 +239,14 @@ def _made_table(document: _Table, *path: str) -> _Table:
     return document
 
 
-def _refuse_other_source(table: _Table, where: str) -> None:
+def _refuse_other_source(table: _Table, where: str, sources: AbstractSet[str] = _SOURCES) -> None:
     """Raise Error `project-own-source` where onnxruntime has a source that is not ours."""
     source = table.get(CPU_BUILD)
     for row in source if isinstance(source, list) else [source]:
         if isinstance(row, MutableMapping):
             path = str(row.get("path", ""))
             ours = path.startswith(f"{FOLDER}/")
-            if not ours and row.keys() & {"path", "url", "git", "index", "source", "file"}:
+            if not ours and row.keys() & sources:
                 raise Error("project-own-source", where=where)
 
 

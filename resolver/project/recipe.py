@@ -13,6 +13,7 @@ from ..requirements.files import RequirementsFile
 from .model import FOLDER, WRITTEN, FileChange, Project, Wanted
 from .pyproject_recipe import (
     for_pdm,
+    for_pipenv,
     for_poetry,
     for_uv,
     needs_python,
@@ -76,6 +77,8 @@ def _edited_pyprojects(project: Project, wanted: Wanted) -> dict[Path, bytes]:
                 for_poetry(document, wanted)
             elif project.tool == "pdm":
                 for_pdm(document, wanted)
+            elif project.tool == "pipenv":
+                for_pipenv(document, wanted)
             else:
                 for_uv(document, wanted, adds=path == home, sources=path == root)
             after = written(document, texts[path])

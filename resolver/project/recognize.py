@@ -10,15 +10,16 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from ..errors import Error
-from ..facts.project_tool import LOCKS, tool_of_folder
+from ..facts.project_tool import LOCKS, PIPENV_NOTE, tool_of_folder
 from ..requirements.files import collect_files, read_requirements_file
 from ..utils.files import is_file
 from ..utils.toml import tomllib
 from .model import Project
 
 PYPROJECT = "pyproject.toml"
-_NAMED = {"pixi": ("pixi.toml",), "tox": ("tox.ini",), "hatch": ("hatch.toml",)}
-"""Tools that make environments from other files, which this program does not write."""
+PIPFILE = "Pipfile"
+_NAMED = {"pixi": "pixi.toml", "tox": "tox.ini", "hatch": "hatch.toml", "pipenv": PIPFILE}
+"""Tools that make environments from other files."""
 _COMPILED = re.compile(r"^# +(?:pip-compile|uv pip compile)\b.*?([\w./-]+\.in)\b", re.MULTILINE)
 """In the head of what pip-tools or uv compiled: the command, and the file that a person wrote."""
 _WHEELHOUSE = re.compile(r"(?P<name>.+)-[\w-]{8}-py\d")
@@ -37,7 +38,7 @@ def find_project(prefix: Path, cwd: Path, files: Sequence[str] = ()) -> Project 
         return _of_requirements(paths)
     if tool_of_folder(str(prefix)) == "poetry":
         return _of_poetry_elsewhere(prefix, cwd)
-    named = prefix / ".project"  # of Pipenv
+    named = prefix / PIPENV_NOTE
     if is_file(named):
         return _of_folder(Path(named.read_text("utf-8", "replace").strip()), None)
     return _of_folder(prefix.parent.resolve(), None)
@@ -51,8 +52,10 @@ def _of_folder(folder: Path, otherwise: str | None) -> Project | None:
     if tool is None:
         tables = _at(document, "tool")
         known = (*LOCKS, "hatch", "pixi", "tox")
-        others = (tool for tool, files in _NAMED.items() if any(is_file(folder / f) for f in files))
+        others = (tool for tool, file in _NAMED.items() if is_file(folder / file))
         tool = next((name for name in known if name in tables), None) or next(others, otherwise)
+    if tool == "pipenv":
+        return _of_pipfile(folder)
     if tool is None or (tool in {"uv", "poetry", "pdm"} and not document):
         return None
     root = _workspace_root(folder) if tool == "uv" else None
@@ -62,6 +65,12 @@ def _of_folder(folder: Path, otherwise: str | None) -> Project | None:
     lock = folder / LOCKS[tool] if tool in LOCKS else None
     contents = {each: read_requirements_file(each) for each in paths if is_file(each)}
     return Project(tool, folder, contents, lock)
+
+
+def _of_pipfile(folder: Path) -> Project | None:
+    path = folder / PIPFILE
+    contents = {path: read_requirements_file(path)} if is_file(path) else {}
+    return Project("pipenv", folder, contents, folder / LOCKS["pipenv"]) if contents else None
 
 
 def _of_poetry_elsewhere(prefix: Path, cwd: Path) -> Project | None:
@@ -78,11 +87,20 @@ def _of_poetry_elsewhere(prefix: Path, cwd: Path) -> Project | None:
     return None
 
 
+def compiled_from(file: Path) -> Path | None:
+    """Return the file that a person wrote, where pip-tools or uv compiled `file`.
+
+    Raises Error `requirements-unreadable`.
+    """
+    head = _COMPILED.search(read_requirements_file(file).decode("utf-8", "replace"))
+    source = file.parent / head[1] if head else None
+    return source if source is not None and is_file(source) else None
+
+
 def _of_requirements(paths: Sequence[Path]) -> Project:
     """Return requirements files; where one was compiled, the file that a person wrote is meant."""
-    compiled = _COMPILED.search(read_requirements_file(paths[0]).decode("utf-8", "replace"))
-    source = paths[0].parent / compiled[1] if compiled else None
-    if source is not None and is_file(source):
+    source = compiled_from(paths[0])
+    if source is not None:
         contents = {path: row.content for path, row in collect_files([source]).items()}
         return Project("pip-tools", source.parent, contents, paths[0])
     contents = {path: row.content for path, row in collect_files(paths).items()}

@@ -1,18 +1,19 @@
 """Have the tool of a project lock it, and ask what its sync would do; nothing of it changes.
 
 Sources: https://docs.astral.sh/uv/reference/cli/#uv-lock, https://python-poetry.org/docs/cli/,
-https://pdm-project.org/latest/reference/cli/.
+https://pdm-project.org/latest/reference/cli/, https://pipenv.pypa.io/en/latest/cli.html.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -82,6 +83,8 @@ class Tool(NamedTuple):
         """Return the command that locks what has to be; `again`: all other versions stay."""
         if self.name == "pdm":
             return ["update", "--no-sync", STAND_IN, LIBRARIES] if again else ["lock"]
+        if self.name == "pipenv":
+            return ["upgrade", "--dev"] if again else ["lock"]
         more = ["--no-update"] if self._classic else ["--offline"] if self._alone else []
         return ["lock", *more]
 
@@ -130,7 +133,8 @@ def lock_project(
         return Locked(tuple(changes), ())
     before = project.lock.read_bytes() if project.lock.is_file() else None
     files = {**project.files, **{row.path: row.after for row in changes}}
-    files |= {project.lock: before} if before is not None else {}
+    if before is not None:
+        files[project.lock] = _without_ours(before) if tool.name == "pipenv" else before
     with tempfile.TemporaryDirectory() as folder:
         root = mirror(project.root, files, Path(os.path.realpath(folder), "project"))
         argv = tool.lock(again=before is not None)
@@ -141,9 +145,51 @@ def lock_project(
         if done.returncode != 0 or not lock.is_file():
             raise _failed(tool, done)
         after = lock.read_bytes()
-        more = () if project.tool == "pip-tools" else remaining(tool, root, ours)
+        more = _besides(tool, project, root, (before, after), ours)
     changed = [] if after == before else [FileChange(project.lock, before, after)]
     return Locked((*changes, *changed), more)
+
+
+def _besides(
+    tool: Tool,
+    project: Project,
+    root: Path,
+    lock: tuple[bytes | None, bytes],
+    ours: Collection[str],
+) -> tuple[str, ...]:
+    """Return what a sync would do, but for what `ours` names, as far as the tool tells."""
+    if project.tool == "pip-tools":
+        return ()
+    if project.tool == "pipenv":  # its sync has no dry run
+        before, after = (dict(_versions(text)) for text in lock)
+        moved = (name for name in after if before and before.get(name) != after[name])
+        return tuple(f"{name} {after[name]}" for name in moved if name not in ours)
+    return remaining(tool, root, ours)
+
+
+def _versions(pipfile_lock: bytes | None) -> Iterator[tuple[str, str]]:
+    """Yield the name and the version of each package in a lock of Pipenv."""
+    for section, rows in _pipfile_lock(pipfile_lock).items():
+        for name, row in rows.items() if section != "_meta" else ():
+            yield canonicalize_name(name), str(row.get("version", "")).removeprefix("==")
+
+
+def _without_ours(pipfile_lock: bytes) -> bytes:
+    """Return a lock of Pipenv that lacks our two: where an entry changes its path it keeps it."""
+    document = _pipfile_lock(pipfile_lock)
+    for rows in document.values():
+        for name in (STAND_IN, LIBRARIES):
+            rows.pop(name, None)
+    return json.dumps(document).encode() if document else pipfile_lock
+
+
+def _pipfile_lock(content: bytes | None) -> dict[str, dict[str, Any]]:
+    """Return a lock of Pipenv; it is empty for what Pipenv could not read either."""
+    try:
+        document: dict[str, dict[str, Any]] = json.loads(content or b"{}")
+    except ValueError:
+        return {}
+    return document
 
 
 def remaining(tool: Tool, root: Path, ours: Collection[str]) -> tuple[str, ...]:

@@ -11,6 +11,9 @@ from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
 from ..project.model import FileChange, Project
 
+ONE_SYSTEM = {"pdm": "PDM", "pipenv": "Pipenv"}
+"""Tools that lock one candidate of a name, by their own names."""
+
 
 def project_section(
     project: Project, changes: Sequence[FileChange], texts: Texts, problem: Error | None = None
@@ -27,8 +30,8 @@ def project_section(
             Row(text=line, style="green" if line.startswith("+") else "red")
             for line in _diff(change)
         ]
-    if project.tool == "pdm":
-        rows.append(Row(text=texts.label("project-one-system")))
+    if project.tool in ONE_SYSTEM:
+        rows.append(Row(text=texts.label("project-one-system", tool=ONE_SYSTEM[project.tool])))
     return Section(heading=texts.label("project", tool=project.tool), rows=tuple(rows))
 
 

@@ -326,7 +326,7 @@ def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[
 def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Name the tool that would undo the fix, and what it needs to bring the set itself.
 
-    The files of uv, Poetry and PDM are written by `--apply --write`.
+    The files of uv, Poetry, PDM and Pipenv are written by `--apply --write`.
     """
     tool, locked = here.facts.python.project, here.facts.python.locked
     fixed = changes or tool in LOCKS or here.package(LIBRARIES) is not None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..companions.contents import LABEL
-from ..facts.model import CPU_BUILD
+from ..facts.model import CPU_BUILD, GPU_BUILD
 from ..versions import allows, newest_first, numbers
 from .dependencies import wheel_for
 from .environment import Demand
@@ -43,9 +43,15 @@ def nearest_pin(release: str, here: Situation) -> str | None:
 def placeholder_version(release: str, here: Situation) -> str:
     """Return the version of the placeholder beside onnxruntime-gpu `release`.
 
-    Where what is required excludes `release` it is one that all of it allows, if there is any.
+    Where what is required excludes `release` it is one that all of it allows, if there is any. One
+    that is installed stays: a pin of a file that was named then is not seen in the environment.
     """
     demands = here.environment.demanded(CPU_BUILD)
+    installed = here.package(CPU_BUILD)
+    if installed is not None and installed.version.endswith(LABEL):
+        of_release = f"{GPU_BUILD}=={release}" in installed.requires
+        if of_release and _all_allow(demands, installed.version):
+            return installed.version
     if _all_allow(demands, release):
         return release
     alike = nearest_pin(release, here)

@@ -10,7 +10,8 @@ finds nothing missing (there is no GPU here).
 
 Cases named `offline` run in a network namespace without a route (`unshare -n`, as root). The case
 `dockerfile` is built by Debian's Buildah, as root; a Debian bookworm made by mmdebstrap stands in
-for the base image, and the image is started.
+for the base image, with fastembed as the application. The image is started, its health check is
+done, and `--check`, as the user of the image: both tell when a library is taken away.
 
 Each outcome goes into scripts/prove/results/ at once. Needs uv, a network, about 25 GB below DIR.
 The exit code is 1 where a case is not as expected.
@@ -34,7 +35,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from prove.outcomes import record
-from support.debian_image import Builder
+from support.debian_image import Builder, in_root
 from support.pythons import find_python
 from support.standin_wheels import clean_environment, find_uv
 
@@ -43,6 +44,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "3.11"
 RELEASE = "1.26.0"
 MODEL = ROOT / "data" / "start.onnx"
+USER = "10001"
+"""Of the image."""
 APPLICATION = """
 import sys, onnxruntime
 if sys.argv[2] == "preload":
@@ -357,7 +360,15 @@ def dockerfile(shop: Shop) -> dict[str, object]:
     context = shop.folder / "context"
     shutil.rmtree(context, ignore_errors=True)
     context.mkdir()
-    shop.fix("lock", "--format", "dockerfile", "-o", "Dockerfile", "-d", "wheels", cwd=context)
+    (context / "requirements.txt").write_text("fastembed\n")
+    words = ["--format", "dockerfile", "-o", "Dockerfile", "-d", "wheels", "-r", "requirements.txt"]
+    shop.fix("lock", *words, cwd=context)
+    [line] = [
+        line
+        for line in (context / "Dockerfile").read_text().splitlines()
+        if line.startswith("HEALTHCHECK")
+    ]
+    health = json.loads(line.partition("CMD ")[2])
     builder = Builder(shop.folder / "builder", shop.run)
     try:
         container = builder.build(context, shop.folder, f"python:{PYTHON}-slim-bookworm")
@@ -373,19 +384,42 @@ def dockerfile(shop: Shop) -> dict[str, object]:
             raise Failed(f"a silent fallback: {refused[-500:]}")
         root = builder.root(container)
         toolkits = list(root.glob("usr/local/cuda*"))
-        if "application runs as 1000 in /home/app" not in started or toolkits:
+        if f"application runs as {USER} in /home/app" not in started or toolkits:
             raise Failed(f"the image is not as it should be: {started[-500:]}")
         stand_ins = list(root.glob("opt/venv/**/ORTGPU_FIX_PROVIDED"))
         files = [path for path in root.glob("opt/**/*") if path.is_file()]
+        asked = "import fastembed, importlib.metadata as it; print(it.version('fastembed'))"
+        application = builder.execute(container, "python", "-c", asked)
+        check = _program_in(shop, root)
+        builder.execute(container, *health)
+        shop.run(*check)
+        [library] = root.glob("opt/venv/lib/python*/site-packages/nvidia/cudnn/lib/libcudnn.so.9")
+        library.rename(library.with_name("away"))
+        builder.execute(container, *health, expect=1)
+        shop.run(*check, expect=1)
+        library.with_name("away").rename(library)
         return {
             "builder": shop.run("buildah", "--version").strip(),
             "base": "Debian bookworm, whose Python stands in for the image's",
             "stand-in": len(stand_ins) == 1,
+            "fastembed": application,
+            f"health check and --check as {USER}": [0, 0],
+            "without libcudnn.so.9 neither is 0": True,
             "check at the start": f"CUDA failure{met.rstrip()}",
             "GB in /opt": round(sum(path.lstat().st_size for path in files) / 1e9, 2),
         }
     finally:
         builder.remove()
+
+
+def _program_in(shop: Shop, root: Path) -> list[str]:
+    """Put this program into an image; return how the user of that runs `--check`."""
+    shop.run(*in_root(root, "/usr/bin/python3", "-m", "venv", "--without-pip", "/opt/check"))
+    [site] = root.glob("opt/check/lib/python*/site-packages")
+    shop.run(UV, "pip", "install", "--quiet", "--python", shop.python, "--target", site, ROOT)
+    words = ["/opt/check/bin/python", "-m", "ortgpu_fix", "--check", "--python", "/opt/venv"]
+    machine = ["--driver", "535.104.12", "--gpu", "A100"]
+    return in_root(root, *words, *machine, user=USER)
 
 
 CASES: dict[str, Callable[[Shop], dict[str, object]]] = {
@@ -415,15 +449,17 @@ def main() -> int:
     folder = (arguments.work or Path(tempfile.mkdtemp(prefix="prove-lock-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     shop = Shop(folder)
-    shop.fill()
+    names = [
+        name for name in CASES if not arguments.only or any(part in name for part in arguments.only)
+    ]
+    if names != ["dockerfile"]:  # which takes everything from the index
+        shop.fill()
     uv = subprocess.run([UV, "--version"], capture_output=True, text=True, check=True)
     failed = 0
-    for name, case in CASES.items():
-        if arguments.only and not any(part in name for part in arguments.only):
-            continue
+    for name in names:
         outcome, started = Outcome(name=name), time.monotonic()
         try:
-            outcome.seen = case(shop)
+            outcome.seen = CASES[name](shop)
         except Failed as problem:
             outcome.problems.append(str(problem))
         outcome.seconds = round(time.monotonic() - started, 1)

@@ -9,6 +9,7 @@ import argparse
 import datetime as dt
 import json
 import platform
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> P
     """Write today's file of `proof` into the folder `results`, and return it."""
     head = {
         "date": DATE,
+        "commit": commit(),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
     }
@@ -30,6 +32,12 @@ def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> P
     text = json.dumps({**head, **document}, indent=1, ensure_ascii=False)
     file.write_text(text + "\n", "utf-8")
     return file
+
+
+def commit() -> str:
+    """Return the commit of these scripts, `-dirty` where they are not as in it."""
+    argv = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--abbrev=40", "--dirty"]
+    return subprocess.run(argv, check=False, capture_output=True, text=True).stdout.strip()
 
 
 def known(proof: str) -> dict[str, Any]:

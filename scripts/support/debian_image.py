@@ -61,6 +61,10 @@ class Builder:
         """Start a container as `docker run IMAGE` does, with `arguments` after its command."""
         about = json.loads(self._do("inspect", container))["OCIv1"]["config"]
         words = [*about["Entrypoint"], *about["Cmd"], *arguments]
+        return self.execute(container, *words, expect=expect, **environ)
+
+    def execute(self, container: str, *words: str, expect: int = 0, **environ: str) -> str:
+        """Run a program in a container, as the user of its image."""
         given = [word for pair in environ.items() for word in ("--env", "=".join(pair))]
         return self._do("run", "--isolation", "chroot", *given, container, *words, expect=expect)
 

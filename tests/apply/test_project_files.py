@@ -102,7 +102,7 @@ def killed_at(place: Place, step: int) -> bool:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 @pytest.mark.parametrize("edit", [False, True])
-@pytest.mark.parametrize("step", range(0, 40, 3))
+@pytest.mark.parametrize("step", range(39))
 def test_a_kill_at_any_step_loses_nothing_of_the_project(
     place: Place,
     step: int,
@@ -125,6 +125,10 @@ def test_a_kill_at_any_step_loses_nothing_of_the_project(
         assert place.pyproject.read_bytes() == EDITED
         return
     recover_interrupted(place.site)
+    if place.module.read_bytes() == AFTER:  # all was done
+        assert place.pyproject.read_bytes() == AFTER
+        assert (place.root / "gpu-wheels" / WHEEL).read_bytes() == AFTER
+        undo_last(place.site, ())
     assert place.state() == before
     assert not (place.root / "gpu-wheels").exists()
 
@@ -144,6 +148,30 @@ def test_a_journal_may_not_name_other_files_of_the_user(place: Place) -> None:
         recover_interrupted(place.site)
     assert caught.value.code == "journal-outside"
     assert secret.read_bytes() == BEFORE
+
+
+def test_a_pipfile_of_an_environment_elsewhere_goes_back(tmp_path: Path) -> None:
+    """Pipenv keeps its environments in a directory of its own."""
+    pipfile = tmp_path.resolve() / "app/Pipfile"
+    pipfile.parent.mkdir()
+    pipfile.write_bytes(BEFORE)
+    purelib = tmp_path.resolve() / "virtualenvs/app-1234/lib/site-packages"
+    purelib.mkdir(parents=True)
+    site = Site(*map(str, (purelib, purelib, purelib.parents[1], purelib.parents[1])))
+    prepare_state_folder(site)
+    site.stage.mkdir(parents=True)
+    (site.stage / "0").write_bytes(AFTER)
+    change = JournaledChange(site)
+    files = (site.relative(str(pipfile)),)
+    change.begin(Begin(plan="x", removed=(), installed=(), present=(), files=files))
+    change.set_aside([str(pipfile)], copied=[str(pipfile)])
+    digest = hashlib.sha256(AFTER).hexdigest()
+    change.place([Incoming(str(pipfile), str(site.stage / "0"), digest)], (), [])
+    change.commit()
+    assert pipfile.read_bytes() == AFTER
+
+    undo_last(site, ())
+    assert pipfile.read_bytes() == BEFORE
 
 
 def test_a_file_that_is_not_as_it_was_read_stops_the_change(place: Place) -> None:

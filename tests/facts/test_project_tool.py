@@ -77,6 +77,36 @@ def test_the_release_of_the_gpu_build_in_a_receipt(text: str, release: str | Non
     assert locked_release("uv-tool", text) == release
 
 
+PIPFILE_LOCK = """\
+{
+    "_meta": {"requires": {"python_version": "3.11"}},
+    "default": {
+        "onnxruntime-gpu": {
+            "hashes": [
+                "sha256:00"
+            ],
+            "markers": "python_version >= '3.11'",
+            "version": "==1.26.0"
+        },
+        "packaging": {"version": "==25.0"}
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        (PIPFILE_LOCK, "1.26.0"),
+        (PIPFILE_LOCK.replace("-gpu", ""), None),
+        (PIPFILE_LOCK.replace('"version": "==1.26.0"', '"path": "a.whl"'), None),
+        ("", None),
+    ],
+)
+def test_the_release_of_the_gpu_build_in_a_lock_of_pipenv(text: str, release: str | None) -> None:
+    assert locked_release("pipenv", text) == release
+
+
 @pytest.mark.parametrize(
     ("prefix", "tool"),
     [

@@ -31,6 +31,8 @@ def wanted(release: str = "1.26.0", python: str = "3.10") -> Wanted:
 def changed(tool: str, *texts: str, release: str = "1.26.0", python: str = "3.10") -> list[str]:
     """Return the files of a project as they are to be."""
     names = ["pyproject.toml", "a/pyproject.toml", "b/pyproject.toml"]
+    if tool == "pipenv":
+        names = ["Pipfile"]
     if tool in {"requirements", "pip-tools"}:
         names = ["r.txt", "more.txt"]
     files = {Path("/p", name): text.encode() for name, text in zip(names, texts, strict=False)}
@@ -187,6 +189,53 @@ def test_poetry_takes_the_placeholder_for_no_way_of_a_version_elsewhere() -> Non
     assert changed("poetry", made) == [made]
 
 
+PIPFILE = """[[source]]
+url = "https://pypi.org/simple"
+name = "pypi"
+
+[packages]
+fastembed = "*"
+ONNXRUNTIME
+
+[dev-packages]
+pytest = "*"
+
+[requires]
+python_version = "3.11"
+"""
+LOADER = "ortgpu_fix_libraries-1.26.0+set1.2-py3-none-any.whl"
+PIPENV = f"""onnxruntime = {{path = "gpu-wheels/onnxruntime-1.26.0+ortgpu-py3-none-any.whl"}}
+{REMARK}
+ortgpu-fix-libraries = {{path = "gpu-wheels/{LOADER}"}}"""
+
+
+@pytest.mark.parametrize(
+    "line", ['onnxruntime = "*"', 'onnxruntime = {version = "*", index = "pypi"}']
+)
+def test_a_pipfile_gets_both_wheels_by_their_paths(line: str) -> None:
+    [made] = changed("pipenv", PIPFILE.replace("ONNXRUNTIME", line))
+    assert made == PIPFILE.replace("ONNXRUNTIME", PIPENV)
+    assert changed("pipenv", made) == [made]
+    assert changed("pipenv", made, release="1.31.1") == [made.replace("1.26.0", "1.31.1")]
+
+
+def test_pipenv_keeps_the_category_in_which_onnxruntime_is() -> None:
+    text = PIPFILE.replace("ONNXRUNTIME\n", "").replace('pytest = "*"', 'onnxruntime = "==1.26.0"')
+    [made] = changed("pipenv", text)
+    assert made == text.replace('onnxruntime = "==1.26.0"', PIPENV)
+
+    ours = 'ortgpu-fix-libraries = {path = "gpu-wheels/old.whl"}'
+    [moved] = changed("pipenv", text.replace('fastembed = "*"', ours))
+    assert moved == made.replace('fastembed = "*"\n', "")
+
+
+def test_a_pipfile_without_onnxruntime_gets_it_and_no_gpu_package_that_disagrees() -> None:
+    text = PIPFILE.replace("ONNXRUNTIME", 'onnxruntime-gpu = "==1.31.1"')
+    [made] = changed("pipenv", text)
+    assert made == PIPFILE.replace("ONNXRUNTIME", f'onnxruntime-gpu = "*"\n{PIPENV}')
+    assert "[packages]\nonnxruntime = {path" in changed("pipenv", "")[0]
+
+
 PDM = "file:///${PROJECT_ROOT}/gpu-wheels"
 
 
@@ -219,6 +268,7 @@ def test_poetry_keeps_a_version_of_the_gpu_package_that_the_plan_meets(
         ("uv", '[tool.uv.sources]\nonnxruntime = [{git = "https://x"}]\n'),
         ("poetry", '[tool.poetry.dependencies]\nonnxruntime = {path = "../onnxruntime"}\n'),
         ("pdm", '[tool.pdm.resolution.overrides]\nonnxruntime = "1.32.0"\n'),
+        ("pipenv", '[packages]\nonnxruntime = {git = "https://x"}\n'),
     ],
 )
 def test_a_source_of_the_users_own_is_not_replaced(tool: str, text: str) -> None:

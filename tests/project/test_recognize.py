@@ -32,6 +32,8 @@ PROJECT = '[project]\nname = "app"\n'
         ({"pyproject_toml": "[tool.poetry]\nname = 'app'\n"}, "poetry"),
         ({"pyproject_toml": PROJECT, "pdm_lock": ""}, "pdm"),
         ({"Pipfile": "", "Pipfile_lock": ""}, "pipenv"),
+        ({"Pipfile": "", "pyproject_toml": PROJECT}, "pipenv"),
+        ({"Pipfile_lock": "{}"}, None),
         ({"pyproject_toml": PROJECT + "[tool.hatch]\n"}, "hatch"),
         ({"pixi_toml": ""}, "pixi"),
         ({"pyproject_toml": PROJECT}, None),
@@ -94,6 +96,8 @@ def test_pipenv_writes_into_an_environment_whose_it_is(tmp_path: Path) -> None:
     found = find_project(venv, tmp_path)
     assert found is not None
     assert (found.tool, found.root) == ("pipenv", tmp_path / "app")
+    assert found.files == {tmp_path / "app/Pipfile": b""}
+    assert found.lock == tmp_path / "app/Pipfile.lock"
 
 
 def test_the_files_of_r_are_what_is_meant(tmp_path: Path) -> None:

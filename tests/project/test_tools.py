@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -176,3 +177,49 @@ def test_what_pip_compile_made_is_compiled_again_and_finds_the_wheels(
     assert "--find-links gpu-wheels" in rows
     assert "onnxruntime==1.0+x" in rows
     assert ("--index-url https://a.b/simple" in rows[1]) is ("https://b.c" not in head)
+
+
+def pipfile_lock(**versions: str) -> str:
+    """Return a lock of Pipenv."""
+    rows = {name: {"hashes": [], "version": f"=={version}"} for name, version in versions.items()}
+    rows["onnxruntime"] = {"path": "gpu-wheels/onnxruntime-1.0+x-py3-none-any.whl"}
+    return json.dumps({"_meta": {"pipfile-spec": 6}, "default": rows, "develop": {}})
+
+
+@pytest.mark.parametrize("before", [None, "odd", pipfile_lock(numpy="2.2.6", flatbuffers="2.0")])
+def test_pipenv_locks_our_two_anew_and_what_moves_besides_is_told(
+    before: str | None, tmp_path: Path
+) -> None:
+    """Pipenv keeps what its lock has of an entry that now has a path, and has no dry sync."""
+    project, changes = project_of(tmp_path / "work")
+    lock = project.root / "Pipfile.lock"
+    project = project._replace(tool="pipenv", lock=lock)
+    if before is not None:
+        lock.write_text(before)
+    (tmp_path / "pipenv").touch(mode=0o755)
+    after = pipfile_lock(numpy="2.4.0", flatbuffers="25.0")
+    seen: list[str] = []
+
+    def runner(argv: Sequence[str], **how: Any) -> Finished:
+        found = Path(how["folder"], "Pipfile.lock")
+        if argv[1] == "--version":
+            return Finished(tuple(argv), 0, "pipenv, version 2026.10.3", "")
+        seen.append(" ".join(argv[1:]))
+        seen.extend([found.read_text()] if found.is_file() else [])
+        found.write_text(after)
+        return Finished(tuple(argv), 0, "", "")
+
+    environ = {"PATH": str(tmp_path)}
+    tool = find_tool(project, tmp_path / ".venv", environ, runner, "", offline=False)
+    made = lock_project(tool, project, changes, {"flatbuffers"})
+
+    assert made.changes[-1] == FileChange(
+        lock, None if before is None else before.encode(), after.encode()
+    )
+    assert seen[0] == ("lock" if before is None else "upgrade --dev")
+    if before is None or before == "odd":
+        assert made.more == ()
+        assert seen[1:] == ([before] if before else [])
+    else:
+        assert made.more == ("numpy 2.4.0",)
+        assert json.loads(seen[1])["default"].keys() == {"numpy", "flatbuffers"}

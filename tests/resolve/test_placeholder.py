@@ -140,3 +140,28 @@ def test_a_line_of_the_users_file_is_answered_alike() -> None:
     line = RequirementLine("r.txt", "onnxruntime~=1.26.2")
 
     assert answer(requirements=(line,)) == ("1.26.0", "1.26.2+ortgpu")
+
+
+@pytest.mark.parametrize(
+    ("version", "of", "stays"),
+    [
+        ("1.26.3+ortgpu", "1.26.0", True),
+        ("1.26.3+ortgpu", "1.23.0", False),
+        ("1.16.3+ortgpu", "1.26.0", False),
+        ("1.26.3", "1.26.0", False),
+    ],
+)
+def test_the_placeholder_of_a_pin_that_only_a_file_has_stays(
+    version: str,
+    of: str,
+    stays: bool,  # noqa: FBT001
+) -> None:
+    """`--check` knows nothing of the requirements file for which it was installed."""
+    needs = [f"onnxruntime-gpu=={of}"]
+    placeholder = {"name": "onnxruntime", "version": version, "provided": True, "requires": needs}
+    rows = ["nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0", "onnxruntime-gpu 1.26.0"]
+    rows += ["flatbuffers 25.2.10", "numpy 2.4.6"]
+    made = planned(app("onnxruntime>=1.17"), placeholder, *rows)
+
+    coming = [row.version for row in made.companions if row.name == "onnxruntime"]
+    assert coming == ([] if stays else ["1.26.0"])
