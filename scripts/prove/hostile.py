@@ -10,10 +10,7 @@ where a file is not read or refused as it must be.
 from __future__ import annotations
 
 import argparse
-import datetime as dt
-import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -22,6 +19,10 @@ import time
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree as ET
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from prove.outcomes import write
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests" / "cli" / "test_hostile_commands.py"
@@ -48,19 +49,13 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=72, help="files of each kind (72)")
     given, began = parser.parse_args(), time.monotonic()
     right, wrong = prove(given.each)
-    today = dt.datetime.now(dt.timezone.utc).date().isoformat()
     document = {
-        "date": today,
-        "system": platform.platform(terse=True),
-        "python": platform.python_version(),
         "files": right.total() + len(wrong),
         "right": dict(sorted(right.items())),
         "wrong": wrong,
         "seconds": round(time.monotonic() - began),
     }
-    file = ROOT / "scripts" / "prove" / "results" / f"hostile-{today}.json"
-    file.write_text(json.dumps(document, indent=1) + "\n")
-    print(json.dumps(document, indent=1))
+    print(write("hostile", document).read_text("utf-8"))
     return 1 if wrong or not right else 0
 
 
