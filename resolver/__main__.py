@@ -1,16 +1,14 @@
 """The command line's entry: the only place that catches errors and picks the exit code."""
 
-from __future__ import annotations
-
-import atexit
-import contextlib
-import gc
 import os
 import sys
 
 if __name__ == "__main__" and sys.path[:1] == [os.getcwd()]:  # noqa: PTH109 - nothing is imported yet
     del sys.path[0]  # `python -m` puts the current folder first, whatever `json.py` lies there
 
+import atexit
+import contextlib
+import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
 

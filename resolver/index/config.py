@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Literal, cast
 from urllib.parse import urlsplit
 
 from ..errors import Error, cause
+from ..utils.programs import find_program
 from ..utils.toml import tomllib
 from .page import without_credentials
 
@@ -203,7 +203,7 @@ def _keyring(
         environ.get("PIP_KEYRING_PROVIDER") or pip.get("keyring-provider"),
         environ.get("UV_KEYRING_PROVIDER") or uv.get("keyring-provider"),
     }
-    return shutil.which("keyring", path=environ.get("PATH")) if "subprocess" in wanted else None
+    return find_program("keyring", environ) if "subprocess" in wanted else None
 
 
 def _uv_settings(environ: Mapping[str, str]) -> dict[str, str]:

@@ -24,6 +24,10 @@ SECONDS = 20.0
 GPU_SECONDS = 25.0
 """For NVML and libcuda together, three fifths of it for NVML. The first contact with eight idle
 data-centre GPUs takes more than ten seconds on a healthy machine."""
+_START = (
+    "import sys; sys.path[:] = [entry for entry in sys.path if entry]; "
+    "exec(compile(sys.stdin.buffer.read(), 'describe_target', 'exec'))"
+)
 _VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 
 
@@ -62,8 +66,10 @@ def describe_target(
 ) -> str:
     """Return what the script `describe_target` prints in `interpreter`.
 
-    The script is its standard input: no file must be readable there. Without `-I`, which would hide
-    the user's own site-packages; with `-B`, because nothing may be written into the environment.
+    The script is its standard input: no file must be readable there. Nothing is imported from the
+    current folder, which may be somebody's checkout: not even `__future__`. Without `-I`, which
+    would hide the user's own site-packages; with `-B`, because nothing may be written into the
+    environment.
 
     Raises Error `python-failed` (not started, or ended with an error), `python-hangs` (no end after
     `seconds`) and `python-too-old` (too old to read the script).
@@ -81,7 +87,7 @@ def describe_target(
             raise Error("python-hangs", path=interpreter, seconds=f"{seconds:g}")
         return finished
 
-    finished = run_python("-B", "-", text_in=script)
+    finished = run_python("-B", "-c", _START, text_in=script)
     if finished.returncode != 0:
         version = run_python("-c", _VERSION).stdout.strip()
         numbers = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..facts.project_tool import RECEIPTS
 from ..utils.child_environment import child_environment
 from ..utils.files import is_file
 from ..utils.process import run
+from ..utils.programs import find_program
 from .libraries import find_text
 
 DOT_VENV = ".venv"
@@ -57,7 +57,7 @@ def find_interpreter(python: str | None, environ: Mapping[str, str], cwd: Path) 
     if python is not None:
         path = Path(os.path.abspath(cwd / Path(python).expanduser()))  # noqa: PTH100 - no links
         if not os.path.lexists(path) and os.path.basename(python) == python:  # noqa: PTH119
-            path = Path(shutil.which(python, path=environ.get("PATH")) or path)
+            path = Path(find_program(python, environ) or path)
         if is_version(python, environ, cwd):
             raise Error("python-only-version", version=python)
         return _interpreter(path)
@@ -80,7 +80,7 @@ def _launched(python: str, environ: Mapping[str, str]) -> Path:
     """
     env = child_environment(environ, "look")
     env |= {"PYTHON_MANAGER_AUTOMATIC_INSTALL": "false", "PYTHONUTF8": "1"}
-    py = shutil.which("py", path=environ.get("PATH"))
+    py = find_program("py", environ)
     words = [python.replace("py:", "-"), "-c", "import sys; print(sys.executable)"]
     finished = None
     if py is not None:
@@ -130,7 +130,7 @@ def is_version(python: str, environ: Mapping[str, str], cwd: Path) -> bool:
     """Tell whether `--python` is a version (`3.11`), and no file or program of that name."""
     if not _VERSION.fullmatch(python) or os.path.lexists(cwd / python):
         return False
-    return shutil.which(python, path=environ.get("PATH")) is None
+    return find_program(python, environ) is None
 
 
 def is_private(prefix: Path) -> bool:
@@ -154,8 +154,8 @@ def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
         return False
     if re.search(r"(?m)^include-system-site-packages *= *true", settings):
         return False
-    first = shutil.which("python", path=environ.get("PATH"))
-    if first and (cwd / first).parent.parent.resolve() == prefix.resolve():
+    first = find_program("python", environ)
+    if first and Path(first).parent.parent.resolve() == prefix.resolve():
         return False
     infos = [info for pattern in _PACKAGES for info in prefix.glob(pattern)]
     others = {_canonical(info.name.partition("-")[0]): info for info in infos}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from ..facts.parsers import is_library, is_runtime, parse_dll_version, parse_ldc
 from ..utils.child_environment import child_environment
 from ..utils.files import is_file
 from ..utils.process import Runner
+from ..utils.programs import find_program
 
 _HEADERS = ("include/cuda.h", "targets/x86_64-linux/include/cuda.h", "Library/include/cuda.h")
 
@@ -61,7 +61,7 @@ def _toolkit_folders(
     for name in ("CUDA_HOME", "CUDA_PATH", *versioned):
         if environ.get(name):
             yield Path(environ[name])
-    nvcc = shutil.which("nvcc", path=environ.get("PATH", ""))
+    nvcc = find_program("nvcc", environ)
     if nvcc:
         yield Path(os.path.realpath(nvcc)).parent.parent
     if conda:

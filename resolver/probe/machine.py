@@ -5,7 +5,6 @@ What may hang or crash runs in child processes with time limits. Private data ar
 
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,6 +18,7 @@ from ..facts.redact import redact
 from ..facts.target import Target, last_json_line, parse_target
 from ..utils.child_environment import child_environment
 from ..utils.process import Finished, Runner
+from ..utils.programs import find_program
 from .background import ProbeProcesses, describe_target, query_gpus, run_if_startable
 from .interpreter import find_interpreter
 from .libraries import dll_versions, find_dlls, find_libraries, find_text, find_toolkits, names_in
@@ -140,8 +140,8 @@ def _query_driver(
         again = query_gpus("libcuda", runner=runner, environ=environ, seconds=processes.gpu_seconds)
         children["gpu_query libcuda"] = _child(again, clean)
     final = nvml.code in {9, 18} or nvml.state in {"hangs", "crashed"} or nvml.gpus is not None
-    places = [environ.get("PATH", ""), str(root / "usr/lib/wsl/lib")]
-    program = None if final else shutil.which("nvidia-smi", path=os.pathsep.join(places))
+    wsl = str(root / "usr/lib/wsl/lib")
+    program = None if final else find_program("nvidia-smi", environ, wsl)
     if program is None:
         return children
     env = child_environment(environ, "compute") | {"LC_ALL": "C"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from ..errors import Error
 from ..facts.target import Target
 from ..utils.files import is_file
+from ..utils.programs import find_program
 from .libraries import find_text
 
 _IS_ONNXRUNTIME = re.compile(r"onnxruntime([-_.]gpu)?(?![-_.\w])", re.IGNORECASE)
@@ -67,8 +67,8 @@ def find_other_command(target: Target, environ: Mapping[str, str]) -> Path | Non
             text = find_text(Path(installed.metadata_path, "entry_points.txt")) or ""
             section = text.partition("[console_scripts]")[2].partition("\n[")[0]
             for name in re.findall(r"(?m)^([\w.-]+)\s*=", section):
-                found = shutil.which(name, path=path)
-                mine = shutil.which(name, path=target.scripts)
+                found = find_program(name, environ)
+                mine = find_program(name, {**environ, "PATH": target.scripts})
                 if mine and found and os.path.realpath(Path(found).parent) != own:
                     return Path(found)
     return None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from packaging.utils import canonicalize_name
 from ..companions.contents import LIBRARIES, STAND_IN
 from ..errors import Error
 from ..utils.process import Finished, Runner
+from ..utils.programs import find_program
 from .mirror import mirror
 from .model import FileChange, Project
 
@@ -113,7 +113,7 @@ def find_tool(
     Raises Error `project-tool-missing`.
     """
     name = "uv" if project.tool == "pip-tools" else project.tool
-    program = shutil.which(name, path=environ.get("PATH")) or (uv if name == "uv" else "")
+    program = find_program(name, environ) or (uv if name == "uv" else "")
     if not program:
         raise Error("project-tool-missing", tool=name)
     tool = Tool(name, program, "", prefix, environ, runner, offline)

@@ -5,7 +5,6 @@ It resolves, fetches, checks, unpacks and links; nothing here does that again.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -13,6 +12,7 @@ from importlib import metadata
 from ..errors import Error
 from ..utils.child_environment import child_environment
 from ..utils.process import Finished, Runner
+from ..utils.programs import find_program
 from ..versions import at_least
 
 OLDEST = "0.13"
@@ -57,7 +57,7 @@ def find_uv(environ: Mapping[str, str], runner: Runner) -> Uv:
 
         program, version = find_uv_bin(), metadata.version("uv")
     except (ImportError, FileNotFoundError):
-        program = shutil.which("uv", path=environ.get("PATH", "")) or ""
+        program = find_program("uv", environ) or ""
         version = _version_of(program, environ, runner) if program else ""
     if not at_least(version, OLDEST):
         raise Error("uv-missing", oldest=OLDEST)

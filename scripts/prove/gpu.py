@@ -44,7 +44,7 @@ from support.local_index import LocalIndex
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = ("numpy", "flatbuffers", "packaging", "protobuf", "sympy", "coloredlogs")
-NEEDED = ("packaging", "requests", "rich", "nvidia-ml-py", "pip-api", "shtab", "tomlkit")
+NEEDED = ("packaging", "requests", "rich", "nvidia-ml-py", "shtab", "tomlkit")
 TOOL = (*NEEDED, "pip", "tomli")
 APPLICATION = """
 import json, sys, time

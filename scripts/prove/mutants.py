@@ -302,14 +302,7 @@ def run_sample(arguments: argparse.Namespace, reach: Reach) -> int:
     for mutant, found in judge_all(rest, Judge(reach), arguments.workers):
         problems = ["no fast test notices"] if found.outcome == "survived" else []
         row = {"name": mutant.name, **found._asdict(), "problems": problems}
-        record(
-            proof,
-            row,
-            names,
-            commit=_git("rev-parse", "--short", "HEAD"),
-            seed=arguments.seed,
-            drawn=len(drawn),
-        )
+        record(proof, row, names, seed=arguments.seed, drawn=len(drawn))
     rows = recorded(proof).values()
     print(Counter(row["outcome"] for row in rows))
     return int(any(row["problems"] for row in rows))

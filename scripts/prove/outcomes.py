@@ -19,6 +19,16 @@ DATE = dt.datetime.now(dt.timezone.utc).date().isoformat()
 RESULTS = Path(__file__).parent / "results"
 
 
+def commit() -> str:
+    """Return the commit that is proved, `-dirty` where files were edited; empty outside git."""
+    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    words += ["--exclude=*", "--abbrev=12"]
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
 def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> Path:
     """Write today's file of `proof` into the folder `results`, and return it."""
     head = {
@@ -57,7 +67,7 @@ def record(proof: str, outcome: dict[str, Any], order: Sequence[str], **about: o
 
     `order` has the names of all cases; `about` is what else is worth knowing.
     """
-    rows = recorded(proof) | {outcome["name"]: outcome}
+    rows = recorded(proof) | {outcome["name"]: {**outcome, "commit": commit()}}
     result = {
         **about,
         "passed": sum(not row["problems"] for row in rows.values()),

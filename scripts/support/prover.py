@@ -26,6 +26,7 @@ from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.files import file_digest
+from prove.outcomes import commit
 from support.pythons import find_python
 from support.standin_wheels import clean_environment, find_uv
 
@@ -178,8 +179,7 @@ class Run:
         target = self.options.results / f"{self.name}-{today}.json"
         here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
         rows = [*earlier(target, self.prover.rows), *self._without_paths()]
-        commit = call("git", "-C", ROOT, "rev-parse", "--short", "HEAD").stdout.strip()
-        document = {"date": today, "commit": commit, "machine": here, **about, "rows": rows}
+        document = {"date": today, "commit": commit(), "machine": here, **about, "rows": rows}
         target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
         wrong = [row for row in self.prover.rows if not row["good"]]
         seconds = time.monotonic() - self.begin

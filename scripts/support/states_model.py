@@ -22,11 +22,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from support.dying_child import Ended, run_until
 from support.promised_states import Change, differing, plain, planned, same, text
-from support.states import FILES, PLANS, SITE, Files, World, infos, wheel_of
+from support.states import FILES, LONG, PLANS, SITE, Files, World, infos, wheel_of
 
 RELEASES, STEPS = st.sampled_from(sorted(FILES)), st.integers(1, 80)
 MET = st.sampled_from(["rename", "lose"])
 """What somebody may do to the environment at any step: give it another name, remove our state."""
+WORKS = st.sampled_from([True, True, False])
+"""What the verification at the end of an apply finds."""
 NAMES = st.sampled_from(sorted({release.split()[0] for release in FILES}))
 FAILED = frozenset(
     {*("killed", "apply-failed", "disk-full", "disk-failed"), "restore-failed"}
@@ -83,15 +85,29 @@ class Environment(RuleBasedStateMachine):
         self.install(first)
         self.apply(releases)
 
-    @rule(releases=st.sampled_from(PLANS), step=STEPS, fails=st.booleans())
-    def apply_hit(self, releases: tuple[str, ...], step: int, fails: bool) -> None:  # noqa: FBT001
+    @rule(releases=st.sampled_from(PLANS), step=STEPS, fails=st.booleans(), works=WORKS)
+    def apply_hit(
+        self,
+        releases: tuple[str, ...],
+        step: int,
+        fails: bool,  # noqa: FBT001
+        works: bool = True,  # noqa: FBT001, FBT002
+    ) -> None:
         """An apply that is killed, or meets one error of the disk."""
-        self.apply(releases, step, fails=fails)
+        self.apply(releases, step, fails=fails, works=works)
 
-    @rule(releases=st.sampled_from(PLANS))
-    def apply(self, releases: tuple[str, ...], step: int = 0, *, fails: bool = False) -> None:
+    @rule(releases=st.sampled_from(PLANS), works=WORKS)
+    def apply(
+        self,
+        releases: tuple[str, ...],
+        step: int = 0,
+        *,
+        fails: bool = False,
+        works: bool = True,
+    ) -> None:
         """An apply."""
-        ended = self.act("apply", lambda: self.world.apply(releases), step, fails=fails)
+        apply = lambda: self.world.apply(releases, works=works)  # noqa: E731
+        ended = self.act("apply", apply, step, fails=fails)
         if self.open:
             assert ended.code in {"unfinished-change", *(FAILED if step else ())}, ended
             return self.unchanged(ended)
@@ -100,15 +116,17 @@ class Environment(RuleBasedStateMachine):
         if ended.code == "no-record":
             assert self.mixed, ended
             return self.unchanged(ended)
-        assert ended.code in ({""} if not step else {"", *FAILED}), ended
-        if self.world.pending():
-            assert ended.code == "killed", ended
+        end = "" if works else "verify-failed"
+        assert ended.code in ({end} if not step else {end, *FAILED}), ended
+        if self.world.pending():  # with an error in the roll back of what does not work
+            assert ended.code == "killed" or (ended.code == "restore-failed" and not works), ended
             self.open, self.of_undo = replace(change, after=found, committed=False), False
         elif ended.code and (ended.code != "killed" or plain(found) == plain(self.now)):
             self.unchanged(ended)
             return None
         else:
             coming = {path for one in releases for path in wheel_of(one)}
+            assert works, ended
             assert same(after, found, coming), (ended, differing(after, plain(found)))
             old = [replace(row, perhaps=True) for row in self.done] if step else []
             self.done = [*old, replace(change, after=found)]
@@ -181,16 +199,23 @@ class Environment(RuleBasedStateMachine):
             assert not odd, f"folders are not as before: {odd}"
 
     @precondition(lambda self: not self.open)
-    @rule(releases=st.sampled_from(PLANS), step=STEPS, what=MET)
-    def apply_meets(self, releases: tuple[str, ...], step: int, what: str) -> None:
+    @rule(releases=st.sampled_from(PLANS), step=STEPS, what=MET, works=WORKS)
+    def apply_meets(
+        self,
+        releases: tuple[str, ...],
+        step: int,
+        what: str,
+        works: bool,  # noqa: FBT001
+    ) -> None:
         """An apply during which the environment is renamed, or loses our state."""
         meets = getattr(self.world, what)
-        apply = lambda: self.world.apply(releases)  # noqa: E731
+        apply = lambda: self.world.apply(releases, works=works)  # noqa: E731
         ended = self.act(f"apply, {what}", apply, step, meets=meets)
         after, change = planned(self.now, releases)
         found = self.world.files()
         self.done = [replace(row, perhaps=True) for row in self.done]
         if not ended.code:
+            assert works, ended
             coming = {path for one in releases for path in wheel_of(one)}
             assert same(after, found, coming), (ended, differing(after, plain(found)))
             self.done.append(replace(change, after=found, perhaps=True))
@@ -262,6 +287,18 @@ class Environment(RuleBasedStateMachine):
         self.used("rename")
         assert before == self.now
 
+    @precondition(lambda self: self.done or self.open)
+    @rule(allow=st.booleans(), step=STEPS, what=MET)
+    def forget_meets(self, allow: bool, step: int, what: str) -> None:  # noqa: FBT001
+        """A forget during which the environment is renamed, or loses our state."""
+        forget = lambda: self.world.forget(allow_changed=allow)  # noqa: E731
+        act = self.act(f"forget, {what}", forget, step, meets=getattr(self.world, what))
+        self.unchanged(act)
+        if self.open and not self.world.pending():
+            assert allow or what == "lose", act
+            self.lost()
+        self.done = [replace(row, perhaps=True) for row in self.done]
+
     def newcomers_of(self, change: Change) -> set[str]:
         """Return what goes with those that came later."""
         return change.newcomers(self.now)[0]
@@ -311,10 +348,13 @@ class Environment(RuleBasedStateMachine):
             self.world.edit(path) if how == "edit" else (self.world.prefix / path).unlink()
         self.used(how)
 
-    @rule(where=st.sampled_from(["", "onnxruntime/", "nvidia/", "bystander/", "info"]))
-    def add(self, where: str) -> None:
+    @rule(
+        where=st.sampled_from(["", "onnxruntime/", "nvidia/", "bystander/", "info"]),
+        name=st.sampled_from(["notes.tmp", LONG]),
+    )
+    def add(self, where: str, name: str = "notes.tmp") -> None:
         """A user adds a file, perhaps among the metadata of a distribution."""
         found = sorted(infos(self.now))
         folder = f"{SITE}/{where}" if where != "info" else (found or [f"{SITE}/"])[-1]
-        self.world.edit(f"{folder}notes.tmp")
+        self.world.edit(f"{folder}{name}")
         self.used("add")

@@ -16,7 +16,7 @@ from ortgpu_fix.errors import Error
 
 def test_modules_in_the_current_folder_are_not_imported(tmp_path: Path) -> None:
     """A project may have a `json.py`, and a download may bring one."""
-    for name in ("json", "signal", "argparse", "threading", "subprocess", "tomllib"):
+    for name in ("__future__", "json", "signal", "argparse", "threading", "subprocess", "tomllib"):
         (tmp_path / f"{name}.py").write_text(f"print('{name} of the folder'); raise SystemExit(9)")
 
     done = subprocess.run(

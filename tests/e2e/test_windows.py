@@ -40,7 +40,7 @@ def test_windows(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("windows")
     wine = windows_python.make(folder)
     try:
-        needs = ["packaging>=26", "requests", "nvidia-ml-py", "rich", "pip-api", "tomli"]
+        needs = ["packaging>=26", "requests", "nvidia-ml-py", "rich", "tomli"]
         python = wine.venv(folder / "venv 环境", *needs, *TOOLS, pip=True)
         python.with_name("uv.exe").write_bytes(wine.uv.read_bytes())
         library = windows_python.windows(Path(ortgpu_fix.__file__).parents[1])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planted import MODULES
 from ruamel.yaml import YAML
 
 import synthetic
@@ -61,7 +62,7 @@ def project(tmp_path: Path) -> Path:
     """
     folder = tmp_path / "project"
     folder.mkdir()
-    for name in ("pip", "venv", "ensurepip", "ortgpu_fix"):
+    for name in MODULES:
         (folder / f"{name}.py").write_text("raise SystemExit('run out of the checkout')\n")
     git(folder, "init", "-q", "-b", "main")
     lock_at(folder, BUMPS[0])

@@ -194,5 +194,6 @@ def own_places(argv: Sequence[str], cwd: Path | None, environ: Mapping[str, str]
         places.append(cwd)
     if "--python" in argv:
         named = Path(argv[argv.index("--python") + 1])
-        places.append(named if named.is_dir() else named.parents[1])
+        if named.is_absolute():  # or it is a version
+            places.append(named if named.is_dir() else named.parents[1])
     return places

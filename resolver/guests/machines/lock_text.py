@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -13,10 +14,11 @@ from ...requirements.lines import files_named, is_read_otherwise
 from ...utils.child_environment import child_environment
 from ...utils.foreign_text import without_controls
 from ...utils.process import run
+from ...utils.programs import find_program
 
 GIT_SECONDS = 60
 _GIT = (
-    *("git", "--no-replace-objects", "-c", "core.fsmonitor=", "-c", "safe.bareRepository=explicit"),
+    *("--no-replace-objects", "-c", "core.fsmonitor=", "-c", "safe.bareRepository=explicit"),
     *("cat-file", "blob"),
 )
 """A bare repository in a folder of a checkout is not taken up."""
@@ -95,8 +97,11 @@ def _is_of_git(file: str) -> bool:
 def _of_commit(name: str) -> str:
     """Return a text as git holds it: nothing of the repository's configuration is run for that."""
     try:
+        program = find_program("git", os.environ)
+        if program is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         env = child_environment(os.environ, "git")
-        done = run([*_GIT, name], timeout=GIT_SECONDS, env=env)
+        done = run([program, *_GIT, name], timeout=GIT_SECONDS, env=env)
     except OSError as error:
         raise Error("lock-unreadable", file=name, cause=f"git: {error.strerror}") from error
     if done.returncode != 0:

@@ -1,6 +1,7 @@
 """Print one line of JSON about this interpreter and its installed distributions.
 
-A script for the target's interpreter (Python 3.8 and newer), fed to its standard input. It imports
+A script for the target's interpreter (Python 3.8 and newer), fed to its standard input when the
+current folder is out of `sys.path`. It imports
 little of the standard library, and no installed package. Reading dist-info folders by hand is
 several times faster than `importlib.metadata` and goes on after broken metadata.
 """
@@ -9,15 +10,12 @@ several times faster than `importlib.metadata` and goes on after broken metadata
 # ruff: noqa: PTH100, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208
 from __future__ import annotations
 
+import json
+import os
+import re
+import struct
 import sys
-
-sys.path[:] = [entry for entry in sys.path if entry]  # the current folder must not be imported from
-
-import json  # noqa: E402
-import os  # noqa: E402
-import re  # noqa: E402
-import struct  # noqa: E402
-import sysconfig  # noqa: E402
+import sysconfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
