@@ -44,12 +44,6 @@ def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> P
     return file
 
 
-def commit() -> str:
-    """Return the commit of these scripts, `-dirty` where they are not as in it."""
-    argv = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--abbrev=40", "--dirty"]
-    return subprocess.run(argv, check=False, capture_output=True, text=True).stdout.strip()
-
-
 def known(proof: str) -> dict[str, Any]:
     """Return what today's file of `proof` has, nothing where there is none."""
     file = RESULTS / f"{proof}-{DATE}.json"
