@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ortgpu_fix.cli.guests import NAMES
@@ -65,9 +65,9 @@ def error_codes() -> str:
     return "\n".join([head, *table_of(columns, rows)]) + "\n"
 
 
-def table_of(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table in Markdown."""
-    for row in (columns, ("---",) * len(columns), *rows):
+    for row in (columns, ["---"] * len(columns), *rows):
         yield f"| {' | '.join(row)} |"
 
 

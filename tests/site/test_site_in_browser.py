@@ -137,7 +137,7 @@ def test_errors_and_addresses_in_an_answer_are_links(browser: Any, base: str) ->
     goals = {each.get_attribute("href") for each in asking.page.locator("#causes a").all()}
 
     assert "error/cudnn-9-missing/index.html" in goals
-    assert any(goal.startswith("https://github.com/") for goal in goals)
+    assert any((goal or "").startswith("https://github.com/") for goal in goals)
 
 
 def test_a_facts_file_is_planned_for(browser: Any, base: str, tmp_path: Path) -> None:
