@@ -121,8 +121,7 @@ def test_a_program_of_nix_is_sent_to_no_package() -> None:
 
 
 def test_every_cause_asks_what_would_decide_it() -> None:
-    abouts = {row.about for row in TABLE.failures}
-    assert abouts <= TABLE.ask.keys()
+    assert {row.ask for row in TABLE.failures} <= TABLE.ask.keys()
     assert found(MISSING)[0].ask.startswith("which driver and GPU")
     assert "驱动" in search(MISSING).explanations("zh")[0].ask
 
