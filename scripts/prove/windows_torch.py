@@ -80,7 +80,14 @@ class BesideTorch:
         words = ("-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir")
         for_windows = ("--platform", "win_amd64", "--python-version", "3.11", "--only-binary=:all:")
         if not folder.exists():
-            told = [sys.executable, *words, *for_windows, "-d", folder, *requirements]
+            told: list[str | Path] = [
+                sys.executable,
+                *words,
+                *for_windows,
+                "-d",
+                folder,
+                *requirements,
+            ]
             subprocess.run(told, check=True)
 
     @property
