@@ -113,10 +113,10 @@ class BesideTorch:
 
     def fix(self, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
         """Run the program for this environment and its machine; again where Wine was too slow."""
+        done = self.proof.fix(*words, "--python", self.folder, *MACHINE)
         for _ in range(TRIES):
-            done = self.proof.fix(*words, "--python", self.folder, *MACHINE)
-            if b"did not answer within" not in done.stdout + done.stderr:
-                break
+            if b"did not answer within" in done.stdout + done.stderr:
+                done = self.proof.fix(*words, "--python", self.folder, *MACHINE)
         return done
 
     def plan(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class BesideTorch:
 
     def trimmed(self, about: dict[str, Any]) -> Iterator[str]:
         """Take one DLL away: its wheel is planned."""
-        (self.site / "torch" / "lib" / "cufft64_11.dll").unlink()
+        (self.site / "torch" / "lib" / "cufft64_11.dll").unlink(missing_ok=True)
         yield from self._states(healthy=False, what="without cuFFT")
         about["plan"] = names = [row["name"] for row in self.plan()["install"]]
         if names != ["nvidia-cufft-cu12"]:
