@@ -58,8 +58,8 @@ class Installed(NamedTuple):
     """How many shared libraries of an nvidia distribution are missing or replaced; of another that
     onnxruntime requires 1 where its module is gone."""
     libraries: tuple[str, ...] = ()
-    """The paths of the shared libraries of an nvidia distribution, and of torch on Windows, from
-    the folder that it is installed in."""
+    """The paths of the shared libraries of an nvidia distribution, from its folder; on Windows of
+    torch, too."""
     size: int = 0
     """The bytes of the files of an nvidia distribution."""
     requested: bool = False

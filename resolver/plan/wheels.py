@@ -26,7 +26,7 @@ class Wheel(NamedTuple):
     index_url: str
     """`PYPI`, or the URL of the only index that may serve it:
     `https://download.pytorch.org/whl/cu128` for a torch that PyPI does not have; `INSTALLED` for
-    one that is kept and that no index is known to have; `IN_TORCH` for libraries without one."""
+    one that is kept and that no index is known to have; `IN_TORCH` for what torch brings."""
     file: str
     """Its file name; empty: not known."""
     size: int

@@ -178,8 +178,8 @@ def test_a_torch_of_another_cuda_major_shares_nothing() -> None:
 
 def test_a_gpu_without_code_in_torchs_library_gets_a_wheel() -> None:
     """cuBLAS 12.6 has machine code up to 9.0; that of CUDA 12.8 has it for 12.0."""
-    machine = {"gpus": [{"compute_capability": "12.0"}], "driver": {"version": "576.52"}}
-    made = planned(comfy(**machine))
+    gpus = [{"compute_capability": "12.0"}]
+    made = planned(comfy(gpus=gpus, driver={"version": "576.52"}))
 
     assert coming(made)["nvidia-cublas-cu12"].startswith("12.8.")
 

@@ -229,7 +229,7 @@ class Judge(Machine):
         anew = self.document["python"].get("project") or there.get("outside")
         if not self.platform.startswith("windows") or anew or not there.get("intact", True):
             return None
-        release = self.torch["carried"].get(name) if self.torch else None
+        release: str = self.torch["carried"].get(name, "") if self.torch else ""
         known = [row["version"] for row in self.known[name]["releases"] if self._here(row)]
         return release if release in known and self.fits(name, release, build) else None
 

@@ -392,3 +392,17 @@ def test_an_embeddable_python_is_free(tmp_path: Path) -> None:
 def test_what_is_no_python_is_told_in_a_sentence(python: str, code: str) -> None:
     with pytest.raises(Error, match=code):
         told(python)
+
+
+@pytest.mark.parametrize("dlls", [("cublas64_12.dll", "torch_cpu.dll"), ()])
+def test_the_dlls_in_torchs_own_directory_are_seen(tmp_path: Path, dlls: tuple[str, ...]) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    site = tmp_path / "Lib" / "site-packages"
+    metadata = site / "torch-2.8.0+cu126.dist-info" / "METADATA"
+    for path in (metadata, *(site / "torch" / "lib" / name for name in (*dlls, "asmjit.lib"))):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.8.0+cu126\n")
+    found = target_of(str(tmp_path), environ=os.environ, cwd=Path.cwd(), runner=run).find("torch")
+
+    assert found is not None
+    assert (found.libraries, found.missing) == (tuple(f"torch/lib/{row}" for row in dlls), not dlls)
