@@ -154,7 +154,8 @@ def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
         return False
     if re.search(r"(?m)^include-system-site-packages *= *true", settings):
         return False
-    first = find_program("python", environ)
+    folders = [str(cwd / folder) for folder in environ.get("PATH", "").split(os.pathsep) if folder]
+    first = find_program("python", {**environ, "PATH": os.pathsep.join(folders)})  # not run
     if first and Path(first).parent.parent.resolve() == prefix.resolve():
         return False
     infos = [info for pattern in _PACKAGES for info in prefix.glob(pattern)]

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from ortgpu_fix.data_files import example_machine
 
@@ -102,7 +103,7 @@ def _project(made: Checkout) -> None:
 
 def _inputs(made: Checkout) -> None:
     """Write what commands are given to read."""
-    facts = example_machine()
+    facts: Any = example_machine()
     facts["python"] |= {"executable": f"/opt/{made.evil}/bin/python"}
     facts["packages"].append({"name": made.evil, "version": "1", "requires": ["onnxruntime<1.2"]})
     places = f"git+ext::{made.folder}/sh#egg=b\n./\n./{made.evil}/b-1-py3-none-any.whl\n"

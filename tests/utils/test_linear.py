@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -77,7 +78,8 @@ def machine(count: int) -> str:
     libraries = [
         {"name": f"lib{at}.so", "path": f"/l/{at}.so", "version": None} for at in range(count)
     ]
-    return json.dumps({**example_machine(), "packages": rows, "libraries": libraries})
+    example: Any = example_machine()
+    return json.dumps({**example, "packages": rows, "libraries": libraries})
 
 
 def journal(count: int) -> str:
@@ -86,7 +88,7 @@ def journal(count: int) -> str:
     install = Install(
         created=names, whole=(), standing=(), sizes=(1,) * count, hashes=("ab",) * count
     )
-    return "\n".join(map(encode, (begin, install, Mark(step="commit"))))
+    return "\n".join([encode(begin), encode(install), encode(Mark(step="commit"))])
 
 
 def printed(text: str) -> None:
