@@ -127,7 +127,9 @@ is for one needs one, and what plans for another machine, locks or downloads doe
 
 def told() -> set[str]:
     """Return the commands in the READMEs and in the help."""
-    found = {words for row in load_table("help")["commands"].values() for words in row["examples"]}
+    table = load_table("help")
+    rows = (*table["commands"].values(), *table["more"].values())
+    found = {words for row in rows for words in row.get("examples", ())}
     guides = ["AGENTS.md", "README.md", "README.zh-CN.md", "scripts/ansible/README.md"]
     for name in guides:
         text = (ROOT / name).read_text(encoding="utf-8")
