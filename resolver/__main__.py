@@ -95,9 +95,10 @@ def _print(error: Error, behind: Exception, arguments: Sequence[str]) -> int:
     texts = load_texts(language)
     with contextlib.suppress(Exception):  # what fails may be the command line, or a part of this
         from .cli.command_line import texts_for  # noqa: PLC0415
-        from .cli.parser import parse  # noqa: PLC0415
+        from .cli.parser import help_of, parse  # noqa: PLC0415
 
-        texts = texts_for(parse(arguments), language)
+        texts = texts._replace(help=help_of(arguments))
+        texts = texts_for(parse(arguments).options, language)._replace(help=texts.help)
     message = texts.error(error)
     try:
         console.print_error(message, texts, as_json=as_json)

@@ -12,7 +12,7 @@ from ..messages.catalog import Language, Texts, load_texts
 from ..messages.shells import TypedCommand, pasted_commands
 from ..plan.model import Plan, Where
 from ..probe.interpreter import DOT_VENV
-from .flags import CommandLine, given
+from .flags import Options
 from .guests import FLAGS
 
 SYSTEM: System = "windows" if sys.platform == "win32" else "linux"
@@ -28,7 +28,7 @@ _KEPT = frozenset(
 
 
 def command_line(
-    line: CommandLine,
+    options: Options,
     *wanted: str,
     leaving: frozenset[str] = frozenset(),
     system: System = SYSTEM,
@@ -39,35 +39,37 @@ def command_line(
     credentials of an address stay out.
     """
     names = [name for name in _kept(leaving) if f"--{name}" not in wanted]
-    return in_shells(("ortgpu-fix", *words_of(line, names), *wanted), system)
+    return in_shells(("ortgpu-fix", *words_of(options, names), *wanted), system)
 
 
-def typed_command(line: CommandLine) -> TypedCommand:
+def typed_command(options: Options) -> TypedCommand:
     """Return `ortgpu-fix` with the flags that were given, for a sentence."""
-    return TypedCommand(("ortgpu-fix", *words_of(line, _kept())), SYSTEM)
+    return TypedCommand(("ortgpu-fix", *words_of(options, _kept())), SYSTEM)
 
 
-def texts_for(line: CommandLine, language: Language) -> Texts:
-    """Return all texts; the commands in them are for the environment that `line` names."""
-    return load_texts(language, TypedCommand(("ortgpu-fix", *words_of(line, ["python"])), SYSTEM))
+def texts_for(options: Options, language: Language) -> Texts:
+    """Return all texts; the commands in them are for the environment of `--python`."""
+    words = ("ortgpu-fix", *words_of(options, ["python"]))
+    return load_texts(language, TypedCommand(words, SYSTEM))
 
 
 def applying(
-    line: CommandLine, plan: Plan, facts: Facts, where: Where, *, write: bool = False
+    options: Options, plan: Plan, facts: Facts, where: Where, *, write: bool = False
 ) -> str:
     """Return the command that does `plan` `where` its environment is: with each `--allow`.
 
     `write`: files of the user's project change, too.
     """
-    line, there = allowing(line, plan), where in {"there", "new-there"}
+    options, there = allowing(options, plan), where in {"there", "new-there"}
     if facts.python.environment == "user" or where in {"new", "new-there"}:
-        line = line._replace(python=DOT_VENV)  # of a user's packages nothing allows to change any
+        options = {**options, "python": DOT_VENV}  # of a user's packages nothing may change any
     elif there:
-        line = line._replace(python=_to_paste(facts.python.executable, facts.platform.system))
+        python = _to_paste(facts.python.executable, facts.platform.system)
+        options = {**options, "python": python}
     leaving = frozenset({"facts"}) if there else frozenset()
     system = facts.platform.system if there else SYSTEM
     wanted = ("--apply", "--write") if write else ("--apply",)
-    return command_line(line, *wanted, leaving=leaving, system=system)
+    return command_line(options, *wanted, leaving=leaving, system=system)
 
 
 def _to_paste(path: str | None, system: System) -> str | None:
@@ -80,32 +82,32 @@ def _to_paste(path: str | None, system: System) -> str | None:
     return r"C:\path\to\python.exe" if system == "windows" else "/path/to/python"
 
 
-def looking(line: CommandLine, url: str, facts: Facts) -> tuple[str, str]:
+def looking(options: Options, url: str, facts: Facts) -> tuple[str, str]:
     """Return the command that reads the builds of the index `url`, and the one that plans again."""
     here = f"{SYSTEM}_{MACHINES.get(platform.machine().lower(), '')}"
     everywhere = ["--all-platforms"] if facts.platform.key != here else []
     read = ("ortgpu-fix", "matrix", "--update", "--ort-index-url", url, *everywhere)
-    return in_shells(read), in_shells(("ortgpu-fix", *words_of(line, ["platform", *_kept()])))
+    return in_shells(read), in_shells(("ortgpu-fix", *words_of(options, ["platform", *_kept()])))
 
 
-def allowing(line: CommandLine, plan: Plan) -> CommandLine:
-    """Return `line` with each `--allow` that it needs to do `plan`, and `--torch match`."""
-    allow = dict.fromkeys((*line.allow, *plan.allowances))
-    torch = "match" if "torch" in plan.needs else line.torch
-    return line._replace(allow=tuple(allow), torch=torch)
+def allowing(options: Options, plan: Plan) -> Options:
+    """Return `options` with each `--allow` that `plan` needs, and `--torch match`."""
+    allow = dict.fromkeys((*options.get("allow", ()), *plan.allowances))
+    torch = "match" if "torch" in plan.needs else options.get("torch")
+    return {**options, "allow": tuple(allow), "torch": torch}
 
 
-def locking(line: CommandLine) -> str:
-    """Return the command that writes a lock for the machines and wishes of `line`."""
+def locking(options: Options) -> str:
+    """Return the command that writes a lock for the same machines and wishes."""
     names = [flag.name for flag in FLAGS if flag.name in _KEPT - {"python"} | {"with-cpu"}]
-    return in_shells(("ortgpu-fix", "lock", *words_of(line, names), "-o", "gpu.txt"))
+    return in_shells(("ortgpu-fix", "lock", *words_of(options, names), "-o", "gpu.txt"))
 
 
 def _kept(leaving: frozenset[str] = frozenset()) -> list[str]:
     return [flag.name for flag in FLAGS if flag.name in _KEPT - leaving]
 
 
-def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:
+def words_of(options: Options, names: Iterable[str]) -> tuple[str, ...]:
     """Return the flags of these names that were given, with their values, in the order of `names`.
 
     The credentials of an address stay out.
@@ -113,7 +115,7 @@ def words_of(line: CommandLine, names: Iterable[str]) -> tuple[str, ...]:
     flags = {flag.name: flag for flag in FLAGS}  # without those of a guest that is not there
     words: list[str] = []
     for name in filter(flags.__contains__, names):
-        value = given(line, flags[name])
+        value = options.get(flags[name].field)
         if value is True:
             words.append(f"--{name}")
             continue

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 from ..apply.state_folder import Site
 from ..errors import Error
 from ..messages.catalog import Texts
 from ..messages.sections import size
 from . import console
-from .flags import CommandLine
 
 
-def confirm(arguments: CommandLine, texts: Texts, label: str = "ask", **values: object) -> None:
+class Asking(NamedTuple):
+    """Whether a person can be asked, and wants to be."""
+
+    yes: bool
+    json: bool
+
+
+def confirm(asked: Asking, texts: Texts, label: str = "ask", **values: object) -> None:
     """Ask whether to go on, unless `--yes`; `label` is the question.
 
     Raises Error `not-confirmed` without a terminal, and `declined`.
     """
-    check_answerable(arguments)
-    if arguments.yes:
+    check_answerable(asked)
+    if asked.yes:
         return
     console.print_question(texts.label(label, **values))
     if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
         raise Error("declined")
 
 
-def check_answerable(arguments: CommandLine) -> None:
+def check_answerable(asked: Asking) -> None:
     """Raise Error `not-confirmed` where there is no `--yes`, and nobody to ask."""
-    asked = sys.stdin.isatty() and sys.stderr.isatty() and not arguments.json
-    if not arguments.yes and not asked:
+    person = sys.stdin.isatty() and sys.stderr.isatty() and not asked.json
+    if not asked.yes and not person:
         raise Error("not-confirmed")
 
 

@@ -156,6 +156,11 @@ def made_today(texts: Texts) -> str:
     return texts.label("page-made", version=__version__, date=today)
 
 
+def output_path(file: str | None) -> Path | None:
+    """Return the FILE of `-o`; None: standard output, which `-` is, too."""
+    return None if file is None or file == "-" else Path(file)
+
+
 def write_file(file: str, content: str, texts: Texts) -> None:
     """Write what a flag asks for beside the answer, and say so. Raises Error `file-unwritable`."""
     from ..utils.files import write

@@ -24,8 +24,8 @@ from ..facts.model import (
 )
 from ..probe.background import ProbeProcesses, start_probe
 from ..probe.interpreter import chosen_by, is_alone, is_private, is_version
-from .flags import CommandLine
 from .options import capability, is_capability
+from .requests import MachineOptions
 
 PLATFORMS = {
     "linux": Platform(system="linux", machine="x86_64"),
@@ -35,10 +35,6 @@ PLATFORMS = {
     "windows-arm64": Platform(system="windows", machine="aarch64"),
 }
 """By the values of `--platform`, and by what a driver's release tells."""
-_ALWAYS = frozenset({"check_lock", "facts", "lock", "download", "download_libraries"})
-"""The commands that make sense for this machine, too, where no environment is named."""
-WITHOUT_ENVIRONMENT = _ALWAYS | {"plan", "explain"}
-"""Those that neither run nor change anything in an environment."""
 _WINDOWS_RELEASE = re.compile(r"(\d{3})\.\d{2}")
 _FIRST_OF_FIVES = 430
 
@@ -52,16 +48,16 @@ class DescribedMachine(NamedTuple):
     """The system that the driver's release, or a GPU, is of, as `EXPECTED_PLATFORM`; None: any."""
 
 
-def start_looking(line: CommandLine, environ: Mapping[str, str]) -> ProbeProcesses:
+def start_looking(machine: MachineOptions, environ: Mapping[str, str]) -> ProbeProcesses:
     """Start the children that look at this machine and at the environment, where there is one.
 
     Raises as `start_probe`.
     """
-    new = describes_environment(line, environ, Path.cwd())
-    return start_probe(sys.executable if new else line.python, environ)
+    new = describes_environment(machine, environ, Path.cwd())
+    return start_probe(sys.executable if new else machine.python, environ)
 
 
-def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Path) -> bool:
+def describes_environment(machine: MachineOptions, environ: Mapping[str, str], cwd: Path) -> bool:
     """Tell whether the environment is a new one, of which the Python's version is all there is.
 
     So it is where `--python` is a version, where `--platform` names another system than a Python
@@ -69,30 +65,31 @@ def describes_environment(line: CommandLine, environ: Mapping[str, str], cwd: Pa
     its own is no application's, and `--apply` would refuse it. A program that is not Python has
     none.
     """
-    if line.command not in WITHOUT_ENVIRONMENT or line.machines:
+    use = machine.environment
+    if use == "needed" or machine.several:
         return False
-    if line.command == "download_libraries":
+    if use == "none":
         return True
-    if line.python is not None:
-        return is_version(line.python, environ, cwd)
-    if line.platform is not None:
+    if machine.python is not None:
+        return is_version(machine.python, environ, cwd)
+    if machine.platform is not None:
         return True
-    if line.facts:
+    if machine.facts:
         return False
-    if line.command in _ALWAYS | {"plan"} and is_alone(environ, cwd):
+    if use != "described" and is_alone(environ, cwd):
         return True
-    if not (line.command in _ALWAYS or line.driver is not None):
+    if not (use == "optional" or machine.driver is not None):
         return False
     return chosen_by(None, environ, cwd) == OWN_ENVIRONMENT and is_private(Path(sys.prefix))
 
 
-def in_new_environment(facts: Facts, line: CommandLine) -> Facts:
-    """Return `facts` with an empty environment of the Python that the flags describe.
+def in_new_environment(facts: Facts, python: str | None) -> Facts:
+    """Return `facts` with an empty environment of the version of Python that `--python` names.
 
-    Of the version of `--python`, or else of the Python that runs this program.
+    Or else of the Python that runs this program.
     """
-    version = line.python or platform.python_version()
-    source = "--python" if line.python else OWN_ENVIRONMENT
+    version = python or platform.python_version()
+    source = "--python" if python else OWN_ENVIRONMENT
     return facts._replace(
         python=Interpreter(version=version, environment="venv"),
         packages=(),
@@ -130,7 +127,7 @@ def read_machine(driver: str, gpus: str) -> DescribedMachine:
     return DescribedMachine(driver=driver, gpus=cards, expected=expected)
 
 
-def on_described_machine(facts: Facts, line: CommandLine, *, new: bool) -> Facts:
+def on_described_machine(facts: Facts, machine: MachineOptions, *, new: bool) -> Facts:
     """Return `facts` with the driver and the GPUs of `--driver` and `--gpu`.
 
     In an existing environment nothing else changes: an image is checked so while it is built, with
@@ -141,20 +138,23 @@ def on_described_machine(facts: Facts, line: CommandLine, *, new: bool) -> Facts
     Raises as `read_machine`, and Error `other-platform` where `--python` is of another system than
     `--platform`.
     """
-    if line.driver is None or line.gpu is None:
+    if machine.driver is None or machine.gpu is None:
         return facts
-    read, here = read_machine(line.driver, line.gpu), facts.platform
+    read, here = read_machine(machine.driver, machine.gpu), facts.platform
     driver, named = Driver(version=read.driver), {"driver": "--driver", "gpus": "--gpu"}
     if read.expected is not None:
         named[EXPECTED_PLATFORM] = read.expected
     if not new:
-        if line.platform and not here.is_of(line.platform):
+        if machine.platform and not here.is_of(machine.platform):
             path = facts.python.executable
-            raise Error("other-platform", wanted=line.platform, path=path, here=here.name)
+            raise Error("other-platform", wanted=machine.platform, path=path, here=here.name)
         kept = {key: text for key, text in facts.sources.items() if key not in OF_DRIVER}
         return facts._replace(driver=driver, gpus=read.gpus, sources=kept | named)
-    told = line.platform or read.expected or here.name
-    named |= {"python": facts.sources["python"], "platform": "--platform" if line.platform else ""}
+    told = machine.platform or read.expected or here.name
+    named |= {
+        "python": facts.sources["python"],
+        "platform": "--platform" if machine.platform else "",
+    }
     return facts._replace(
         platform=PLATFORMS[here.name if here.is_of(told) else told],
         driver=driver,

@@ -1,19 +1,16 @@
-"""The flags of the core, and a command line with its values; guests add flags of their own."""
+"""The flags: how each is spelled, and what it takes; guests add flags of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from keyword import iskeyword
-from os.path import isdir
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from ..errors import Error
 
-if TYPE_CHECKING:  # `--help` is there without them
-    from ..probe.background import ProbeProcesses
-
-Request = TypeVar("Request")
+Options = Mapping[str, Any]
+"""The flags that were given, by their fields: a text, a tuple of texts, or True."""
 FORMATS = ("requirements", "pylock", "uv", "dockerfile")
 """Of a lock; the first is the default."""
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows", "windows-arm64")
@@ -32,7 +29,10 @@ SHELLS = ("bash", "zsh", "fish", "powershell")
 RTX = "tensorrt-rtx"
 PROVIDERS = ("cuda", "tensorrt", RTX)
 """What `--provider` names; the first is the default."""
+PREFERENCES = ("newest", "small")
 ALLOWANCES = ("conflicts", "conda", "system", "provider", "changed")
+Heading = Literal["machine", "install", "apply", "sources", "output"]
+"""Under which the help shows a flag."""
 
 
 class Flag(NamedTuple):
@@ -40,20 +40,21 @@ class Flag(NamedTuple):
 
     name: str
     """Without dashes: `ignore-gpu`."""
+    heading: Heading
     takes: Literal["nothing", "value", "values"]
     metavar: str | None = None
     short: str | None = None
     choices: tuple[str, ...] = ()
+    default: str | None = None
+    """The value that means the same as none."""
     respelled: Mapping[str, str] = MappingProxyType({})
     """Other spellings of a choice, and the choice."""
     commands: tuple[str, ...] = ()
-    """The commands that take it; none named: all do, also where it means nothing to one."""
-    partner: str = ""
-    """What it goes with, as a user reads it, where `commands` names some."""
+    """Of a guest's flag, the commands that take it."""
 
     @property
     def field(self) -> str:
-        """The name of its value in `CommandLine`; `for_`, as Python keeps `for` for itself."""
+        """The name of its value; `for_`, as Python keeps `for` for itself."""
         return self.name.replace("-", "_") + "_" * iskeyword(self.name)
 
     @property
@@ -62,146 +63,85 @@ class Flag(NamedTuple):
         return (*((f"-{self.short}",) if self.short else ()), f"--{self.name}")
 
 
-PREFERENCES = ("newest", "small")
-_SETS = ("plan", "apply", "lock", "download")
-_NEW = ("plan", "lock", "download", "facts", "explain")
 CORE_FLAGS = (
-    Flag("dry-run", "nothing"),
-    Flag("apply", "nothing"),
-    Flag("check", "nothing"),
-    Flag("python", "value", "PATH"),
-    Flag("facts", "values", "FILE"),
-    Flag("driver", "value", "VERSION"),
-    Flag("gpu", "value", "GPU[,GPU...]"),
+    Flag("dry-run", "apply", "nothing"),
+    Flag("apply", "apply", "nothing"),
+    Flag("check", "apply", "nothing"),
+    Flag("python", "machine", "value", "PATH"),
+    Flag("facts", "machine", "values", "FILE"),
+    Flag("driver", "machine", "value", "VERSION"),
+    Flag("gpu", "machine", "value", "GPU[,GPU...]"),
     Flag(
         "platform",
+        "machine",
         "value",
         "NAME",
         choices=PLATFORMS,
         respelled=PLATFORM_SPELLINGS,
-        commands=_NEW,
-        partner=", ".join(_NEW),
     ),
-    Flag("ignore-gpu", "values", "CC"),
-    Flag("ort", "value", "SPEC"),
-    Flag("cuda", "value", "MAJOR"),
-    Flag("torch", "value", "WISH"),
-    Flag("provider", "value", "NAME", choices=PROVIDERS),
-    Flag("prefer", "value", "WHAT", choices=PREFERENCES, commands=_SETS, partner=", ".join(_SETS)),
-    Flag("requirement", "values", "FILE", short="r"),
-    Flag("write", "nothing"),
-    Flag("no-autoload", "nothing"),
-    Flag("no-provide", "nothing"),
-    Flag("json", "nothing"),
-    Flag("verbose", "nothing", short="v"),
-    Flag("output", "value", "FILE", short="o"),
-    Flag("from-text", "value", "FILE", commands=("facts",), partner="facts"),
-    Flag("format", "value", "FORMAT", choices=FORMATS),
-    Flag("directory", "value", "DIR", short="d"),
-    Flag("yes", "nothing"),
-    Flag("forget", "nothing", commands=("undo", "matrix"), partner="undo, matrix"),
-    Flag("allow", "values", "WHAT", choices=ALLOWANCES),
-    Flag("offline", "nothing"),
-    Flag("find-links", "value", "DIR"),
-    Flag("index-url", "value", "URL"),
-    Flag("torch-index-url", "value", "URL"),
-    Flag("tensorrt-index-url", "value", "URL"),
-    Flag("help", "nothing", short="h"),
-    Flag("matrix", "values", "FILE"),
-    Flag("version", "nothing", short="V"),
-    Flag("completions", "value", "SHELL", choices=SHELLS),
+    Flag("ignore-gpu", "machine", "values", "CC"),
+    Flag("ort", "install", "value", "SPEC"),
+    Flag("cuda", "install", "value", "MAJOR"),
+    Flag("torch", "install", "value", "SPEC"),
+    Flag("provider", "install", "value", "NAME", choices=PROVIDERS, default=PROVIDERS[0]),
+    Flag("prefer", "install", "value", "WHAT", choices=PREFERENCES),
+    Flag("requirement", "install", "values", "FILE", short="r"),
+    Flag("write", "apply", "nothing"),
+    Flag("no-autoload", "install", "nothing"),
+    Flag("no-provide", "install", "nothing"),
+    Flag("json", "output", "nothing"),
+    Flag("verbose", "output", "nothing", short="v"),
+    Flag("quiet", "output", "nothing", short="q"),
+    Flag("output", "output", "value", "FILE", short="o"),
+    Flag("from-text", "machine", "value", "FILE"),
+    Flag("format", "output", "value", "FORMAT", choices=FORMATS, default=FORMATS[0]),
+    Flag("directory", "output", "value", "DIR", short="d"),
+    Flag("yes", "apply", "nothing"),
+    Flag("forget", "apply", "nothing"),
+    Flag("allow", "apply", "values", "WHAT", choices=ALLOWANCES),
+    Flag("offline", "sources", "nothing"),
+    Flag("find-links", "sources", "value", "DIR"),
+    Flag("index-url", "sources", "value", "URL"),
+    Flag("torch-index-url", "sources", "value", "URL"),
+    Flag("tensorrt-index-url", "sources", "value", "URL"),
+    Flag("help", "output", "nothing", short="h"),
+    Flag("matrix", "sources", "values", "FILE"),
+    Flag("version", "output", "nothing", short="V"),
+    Flag("completions", "output", "value", "SHELL", choices=SHELLS),
 )
+SOURCES = ("offline", "find-links", "index-url", "torch-index-url", "tensorrt-index-url")
+_TALK = ("json", "verbose", "yes", "help", "version", "completions")
+COMMON = ("python", "matrix", *_TALK, *SOURCES)
+"""The flags that every command takes, also where one means nothing to it: an alias may add them."""
+MACHINE = ("facts", "driver", "gpu", "ignore-gpu")
+INSTALL = ("ort", "cuda", "torch", "provider", "requirement", "no-autoload", "no-provide", "allow")
 
 
 class CommandLine(NamedTuple):
-    """A command and its flags, as they were given. Made by `parse`.
+    """What was typed, as it is: what goes with what is still to be seen."""
 
-    A flag that was not given is False, None or empty.
-    """
-
-    command: str = "plan"
-    """The module in `commands/` that runs: `plan`, `check_lock`."""
+    command: str
+    """Of `guests.COMMANDS`; `plan` where none was typed."""
     named: str | None = None
     """The command as it was typed; None: none was."""
-    argument: str | None = None
+    words: tuple[str, ...] = ()
     """What follows the command: a log, a model, a release."""
-    others: tuple[str, ...] = ()
-    """What follows that: of `diff` the new state, of `explain` more logs."""
     rest: tuple[str, ...] = ()
-    """What follows `--`."""
-    dry_run: bool = False
-    apply: bool = False
-    check: bool = False
-    python: str | None = None
-    facts: tuple[str, ...] = ()
-    driver: str | None = None
-    gpu: str | None = None
-    platform: str | None = None
-    ignore_gpu: tuple[str, ...] = ()
-    ort: str | None = None
-    cuda: str | None = None
-    torch: str | None = None
-    provider: str = PROVIDERS[0]
-    prefer: str | None = None
-    requirement: tuple[str, ...] = ()
-    write: bool = False
-    no_autoload: bool = False
-    no_provide: bool = False
-    json: bool = False
-    verbose: bool = False
-    output: str | None = None
-    from_text: str | None = None
-    format: str = FORMATS[0]
-    directory: str | None = None
-    yes: bool = False
-    forget: bool = False
-    allow: tuple[str, ...] = ()
-    offline: bool = False
-    find_links: str | None = None
-    index_url: str | None = None
-    torch_index_url: str | None = None
-    tensorrt_index_url: str | None = None
-    help: bool = False
-    matrix: tuple[str, ...] = ()
-    version: bool = False
-    completions: str | None = None
-    of_guests: Mapping[str, Any] = MappingProxyType({})
-    """The values of the flags that guests add, by their fields."""
-    processes: ProbeProcesses | None = None
-    """The children that look at this machine, where they have been started."""
-
-    def request(self, kind: Callable[..., Request]) -> Request:
-        """Return the flags of a guest as its own record; what was not given has its default."""
-        fields = getattr(kind, "_fields", ())
-        return kind(**{name: self.of_guests[name] for name in fields if name in self.of_guests})
-
-    @property
-    def facts_file(self) -> str | None:
-        """The one facts file; None where there is none, or several."""
-        return self.facts[0] if len(self.facts) == 1 and not self.machines else None
-
-    @property
-    def machines(self) -> tuple[str, ...]:
-        """The facts files, where there are several; a directory of them is several, too."""
-        return self.facts if len(self.facts) > 1 or any(map(isdir, self.facts)) else ()
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether the plan is for another machine than this one."""
-        return bool(self.facts) or self.driver is not None
+    """What follows `--`, where that is another program's."""
+    options: Options = MappingProxyType({})
 
 
-def given(line: CommandLine, flag: Flag) -> Any:  # noqa: ANN401 - each flag has its own type
-    """Return the value of `flag`; false where it was not given, or is the default."""
-    if flag.field not in CommandLine._fields:
-        return line.of_guests.get(flag.field)
-    value = getattr(line, flag.field)
-    return None if value == CommandLine._field_defaults[flag.field] else value
+def alone(flag: str, *partners: str) -> Error:
+    """Return the Error that `flag` means something with one of `partners` alone."""
+    named = ", ".join(f"`{partner}`" for partner in partners)
+    return Error("usage", problem=Error("flag-alone", flag=flag, partners=named))
 
 
-def alone(flag: str, partner: str) -> Error:
-    """Return the Error that `flag` needs `partner`."""
-    return Error("usage", problem=Error("flag-alone", flag=flag, partner=partner))
+def lacking(command: str, what: str, example: str) -> Error:
+    """Return the Error that `command` needs `what`, as `example` has it."""
+    what = f"`{what}`"
+    problem = Error("command-lacks", command=command, what=what, example=example)
+    return Error("usage", problem=problem)
 
 
 def refuse(*rows: tuple[bool, str, str]) -> None:

@@ -1,7 +1,7 @@
-"""The guests: what this program also does, each a directory of `guests/`, and their commands.
+"""The commands of the core, and the guests: what this program also does.
 
-The core imports none of them. A guest whose directory is not there is left out, and the rest works
-as before.
+Each guest is a directory of `guests/`. The core imports none of them. A guest whose directory is
+not there is left out, and the rest works as before.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .flags import CORE_FLAGS, CommandLine, Flag
+from . import requests as asked
+from .flags import COMMON, CORE_FLAGS, INSTALL, MACHINE, CommandLine, Flag
 
 GUESTS = ("bench", "explain", "libraries", "machines", "run", "update")
 """Their directories; one line each."""
@@ -19,16 +20,28 @@ _PACKAGE = __package__.rpartition(".")[0]
 
 
 class Command(NamedTuple):
-    """What runs: a module with `run(line, environ, language) -> exit code`."""
+    """What runs: a module with `run(request, environ, language) -> exit code`."""
 
     module: str
     """In `cli/commands/`, or in the directory of the guest."""
+    request: Any
+    """What it is asked for where no flag is given; `requests.made` fills it."""
+    flags: tuple[str, ...] = ()
+    """Those that it takes, besides the common ones and those that guests add."""
     takes: int | None = 0
     """How many words may follow; None: any number."""
     needs: str = ""
     """Those that must follow, as the help has them: `OLD NEW`."""
+    example: str = ""
+    """How it is typed with those, or with the command line of another program."""
+    words: tuple[str, ...] = ()
+    """The words that may follow, where they are not any."""
+    starts: bool = False
+    """Whether what follows `--` is the command line of another program, which must follow."""
     typed: str = ""
     """How it is typed, where its name does not tell: `lock --check`."""
+    environment: asked.EnvironmentUse = "needed"
+    """What it needs where no environment is named."""
     looks: bool = False
     """Whether it begins with a look at this machine."""
     adds_rows: bool = True
@@ -59,24 +72,62 @@ def _found() -> dict[str, Guest]:
 
 FOUND = _found()
 FLAGS = (*CORE_FLAGS, *(flag for guest in FOUND.values() for flag in guest.flags))
-CORE_COMMANDS = {
-    "plan": Command("commands.plan", looks=True),
-    "apply": Command("commands.apply", looks=True),
-    "check": Command("commands.check", looks=True),
-    "undo": Command("commands.undo", adds_rows=False),
-    "verify": Command("commands.verify", looks=True),
-    "facts": Command("commands.facts", looks=True),
-    "lock": Command("commands.lock", looks=True),
-    "download": Command("commands.download", looks=True),
-    "matrix": Command("commands.matrix", takes=1),
-    "cache": Command("commands.cache", takes=1, adds_rows=False),
-    "help": Command("", takes=1),
+_PLANNED = (*MACHINE, *INSTALL)
+_APPLIED = ("dry-run", "apply", "check", "prefer", "write", "quiet")
+_CORE = {
+    "plan": Command(
+        "commands.plan",
+        asked.PlanRequest(),
+        (*_APPLIED, *_PLANNED, "platform"),
+        environment="planned",
+        looks=True,
+    ),
+    "apply": Command("commands.apply", asked.ApplyRequest(), (*_APPLIED, *_PLANNED), looks=True),
+    "check": Command(
+        "commands.check", asked.CheckRequest(), ("check", "quiet", *_PLANNED), looks=True
+    ),
+    "undo": Command("commands.undo", asked.UndoRequest(), ("forget", "allow"), adds_rows=False),
+    "verify": Command(
+        "commands.verify", asked.VerifyRequest(), ("provider", "ignore-gpu"), looks=True
+    ),
+    "facts": Command(
+        "commands.facts",
+        asked.FactsRequest(),
+        (*MACHINE, "platform", "from-text", "output"),
+        environment="optional",
+        looks=True,
+    ),
+    "lock": Command(
+        "commands.lock",
+        asked.LockRequest(),
+        (*_PLANNED, "platform", "prefer", "output", "format", "directory", "check"),
+        environment="optional",
+        looks=True,
+    ),
+    "download": Command(
+        "commands.download",
+        asked.DownloadRequest(),
+        (*_PLANNED, "platform", "prefer", "directory"),
+        environment="optional",
+        looks=True,
+    ),
+    "matrix": Command(
+        "commands.matrix",
+        asked.MatrixRequest(),
+        ("driver", "gpu", "forget", "output"),
+        takes=1,
+    ),
+    "cache": Command(
+        "commands.cache",
+        asked.CacheRequest(),
+        takes=1,
+        words=("dir", "info", "purge"),
+        adds_rows=False,
+    ),
+    "help": Command("help", asked.HelpRequest(), takes=1, adds_rows=False),
 }
 COMMANDS = {
-    **{
-        name: row._replace(module=f"{_PACKAGE}.cli.{row.module}")
-        for name, row in CORE_COMMANDS.items()
-    },
+    **{name: row._replace(module=f"{_PACKAGE}.cli.{row.module}") for name, row in _CORE.items()},
     **{
         name: row._replace(module=f"{package}.{row.module}")
         for package, guest in FOUND.items()
@@ -86,3 +137,18 @@ COMMANDS = {
 """Each with its whole module."""
 NAMES = tuple(name for name, row in COMMANDS.items() if not row.typed)
 """The commands as they are typed."""
+
+
+def flags_of(command: str) -> tuple[Flag, ...]:
+    """Return the flags that a command takes, in the order of all flags."""
+    names = {*COMMON, *COMMANDS[command].flags}
+    return tuple(flag for flag in FLAGS if flag.name in names or command in flag.commands)
+
+
+def takes_words(command: str) -> bool:
+    """Tell whether a word may follow a command, be it that a guest claims it then."""
+    return any(
+        row.takes != 0
+        for name, row in COMMANDS.items()
+        if (row.typed or name).split()[0] == command
+    )

@@ -19,7 +19,6 @@ from ..resolve.torch_choice import torch_of_lines
 from ..utils.process import run
 from .described import describes_environment, in_new_environment, on_described_machine
 from .facts_files import read_facts
-from .flags import CommandLine
 from .machine import (
     probe_machine,
     require_platform,
@@ -27,6 +26,7 @@ from .machine import (
     with_unknown_releases,
 )
 from .options import plan_options_of
+from .requests import MachineOptions, PlanRequest, SourceOptions
 
 if TYPE_CHECKING:
     from ..index.config import IndexConfig
@@ -62,19 +62,19 @@ class PlanInputs(NamedTuple):
 
 
 def gather_inputs(
-    arguments: CommandLine, environ: Mapping[str, str], *, on_target: bool = False
+    asked: PlanRequest, environ: Mapping[str, str], *, on_target: bool = False
 ) -> PlanInputs:
-    """Gather everything that the plan of this command line is made from.
+    """Gather everything that a plan is made from.
 
     `on_target`: something is to be done, so the environment is always read from where it is.
     Raises what `probe_machine`, `read_facts` and `plan_options_of` raise.
     """
-    options = plan_options_of(arguments)
+    options = plan_options_of(asked)
     matrix = load_matrix(torch=False)
-    facts, target = _look(arguments, environ, on_target=on_target)
+    facts, target = _look(asked.machine, environ, on_target=on_target)
     if target is not None:
         facts = with_unknown_releases(facts, target, matrix)
-    if arguments.torch is None:
+    if asked.install.torch is None:
         options = options._replace(torch=torch_of_lines(options, facts))
     if options.torch != "keep" or facts.package(TORCH) is not None:
         matrix = add_torch(matrix)
@@ -83,25 +83,25 @@ def gather_inputs(
         options=options,
         matrix=matrix,
         target=target,
-        elsewhere=arguments.elsewhere,
+        elsewhere=asked.machine.elsewhere,
     )
 
 
 def _look(
-    arguments: CommandLine, environ: Mapping[str, str], *, on_target: bool
+    machine: MachineOptions, environ: Mapping[str, str], *, on_target: bool
 ) -> tuple[Facts, Target | None]:
     """Return the facts to plan from, and the environment where it was looked at."""
-    new = describes_environment(arguments, environ, Path.cwd())
-    if arguments.facts_file is None:
-        facts, target = probe_machine(arguments, environ)
-        facts = on_described_machine(facts, arguments, new=new)
-        return (in_new_environment(facts, arguments), None) if new else (facts, target)
-    facts = on_described_machine(read_facts(arguments.facts_file), arguments, new=False)
+    new = describes_environment(machine, environ, Path.cwd())
+    if machine.facts_file is None:
+        facts, target = probe_machine(machine, environ)
+        facts = on_described_machine(facts, machine, new=new)
+        return (in_new_environment(facts, machine.python), None) if new else (facts, target)
+    facts = on_described_machine(read_facts(machine.facts_file), machine, new=False)
     if new:
-        return in_new_environment(facts, arguments), None
-    if arguments.python is None and not on_target:
+        return in_new_environment(facts, machine.python), None
+    if machine.python is None and not on_target:
         return facts, None
-    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run)
+    target = target_of(machine.python, environ=environ, cwd=Path.cwd(), runner=run)
     if on_target:
         require_platform(facts.platform, target)
     facts = in_environment(facts, target, environ.get("HOME"))
@@ -118,11 +118,11 @@ def require_known(facts: Facts, name: str = "") -> None:
         raise Error("machine-unknown", machine=machine, what=what)
 
 
-def wheels_given(arguments: CommandLine) -> Path | None:
+def wheels_given(find_links: str | None) -> Path | None:
     """Return the folder of `--find-links`. Raises Error `find-links-unreadable`."""
-    if arguments.find_links is None:
+    if find_links is None:
         return None
-    folder = Path(arguments.find_links)
+    folder = Path(find_links)
     try:
         next(folder.iterdir(), None)
     except OSError as error:
@@ -131,7 +131,7 @@ def wheels_given(arguments: CommandLine) -> Path | None:
 
 
 def index_config_of(
-    arguments: CommandLine, environ: Mapping[str, str], prefix: Path | None
+    sources: SourceOptions, environ: Mapping[str, str], prefix: Path | None
 ) -> IndexConfig:
     """Return where packages come from, by the flags and the user's configuration.
 
@@ -142,10 +142,10 @@ def index_config_of(
 
     return load_index_config(
         environ,
-        index_url=arguments.index_url,
-        torch_index=arguments.torch_index_url,
-        tensorrt_index=arguments.tensorrt_index_url,
-        find_links=wheels_given(arguments),
-        offline=arguments.offline,
+        index_url=sources.index_url,
+        torch_index=sources.torch_index_url,
+        tensorrt_index=sources.tensorrt_index_url,
+        find_links=wheels_given(sources.find_links),
+        offline=sources.offline,
         prefix=prefix,
     )

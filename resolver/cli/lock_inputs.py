@@ -26,8 +26,8 @@ from ..utils.process import run
 from ..uv.program import find_uv
 from .command_line import SYSTEM, words_of
 from .commands.plan import VERDICT_EXIT, print_plan
-from .flags import CommandLine
 from .inputs import PlanInputs, gather_inputs, index_config_of, require_known
+from .requests import PlanRequest
 
 _FLAGS = (
     *("python", "facts", "driver", "gpu", "platform", "ignore-gpu", "ort", "cuda", "torch"),
@@ -47,6 +47,16 @@ _FLAGS = (
 """What decides on the content of a lock: where it goes does not."""
 
 
+class LockPlace(NamedTuple):
+    """Where a lock goes, and what lies beside it."""
+
+    output: Path | None = None
+    companions: str | None = None
+    """The directory of the companions, or the address of one."""
+    addresses: bool = False
+    """Whether it names every wheel by its address, as pylock.toml does."""
+
+
 class PlannedGroups(NamedTuple):
     """What is locked, and what it was planned with."""
 
@@ -56,19 +66,19 @@ class PlannedGroups(NamedTuple):
 
 
 def plan_group(
-    arguments: CommandLine, environ: Mapping[str, str], language: Language
+    asked: PlanRequest, environ: Mapping[str, str], language: Language
 ) -> PlannedGroups | int:
     """Return what to lock for one machine; where nothing works, show that: the exit code.
 
     Raises as `gather_inputs` and `require_known`.
     """
-    inputs = gather_inputs(arguments, environ)
+    inputs = gather_inputs(asked, environ)
     require_known(inputs.facts)
     made = resolve(inputs.facts, inputs.options, inputs.matrix)
     group = _group(made, inputs)
     if group is not None:
         return PlannedGroups([group], inputs.options, inputs.matrix)
-    print_plan(made, inputs, arguments, language)
+    print_plan(made, inputs, asked, language)
     return VERDICT_EXIT["impossible"]
 
 
@@ -107,22 +117,22 @@ def group_of_one(plan: Plan, inputs: PlanInputs, facts: Facts) -> Group:
 
 
 def lock_builder(
-    arguments: CommandLine,
+    asked: PlanRequest,
     environ: Mapping[str, str],
     options: PlanOptions,
     matrix: Matrix,
-    output: Path | None,
+    place: LockPlace,
 ) -> LockBuilder:
-    """Return what builds the locks of this command line; its companions lie beside `output`."""
+    """Return what builds locks, with its companions where `place` says."""
     return LockBuilder(
         options=options,
         matrix=matrix,
-        index=Index(index_config_of(arguments, environ, None)),
+        index=Index(index_config_of(asked.sources, environ, None)),
         uv=find_uv(environ, run),
-        commands=pasted_commands(("ortgpu-fix", "lock", *words_of(arguments, _FLAGS)), SYSTEM),
-        folder=Path.cwd() if output is None else output.absolute().parent,
-        companions=arguments.directory,
-        addresses=arguments.format == "pylock",  # which names every wheel by its address
+        commands=pasted_commands(("ortgpu-fix", "lock", *words_of(asked.options, _FLAGS)), SYSTEM),
+        folder=Path.cwd() if place.output is None else place.output.absolute().parent,
+        companions=place.companions,
+        addresses=place.addresses,
     )
 
 

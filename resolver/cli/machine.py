@@ -33,7 +33,7 @@ from .command_line import in_shells
 from .console import print_notice, user_language
 from .described import start_looking
 from .facts_files import capability_of
-from .flags import CommandLine
+from .requests import MachineOptions
 
 
 def require_platform(wanted: Platform, target: Target) -> None:
@@ -44,18 +44,18 @@ def require_platform(wanted: Platform, target: Target) -> None:
         raise Error("other-platform", wanted=name, path=target.executable, here=target.platform)
 
 
-def probe_machine(arguments: CommandLine, environ: Mapping[str, str]) -> tuple[Facts, Target]:
+def probe_machine(machine: MachineOptions, environ: Mapping[str, str]) -> tuple[Facts, Target]:
     """Return the facts of this machine and of the environment that `--python` names.
 
     Raises those of `start_looking`, `probe` and `capture.facts`.
     """
-    processes = arguments.processes or start_looking(arguments, environ)
+    processes = machine.processes or start_looking(machine, environ)
     found = probe(processes, runner=run, environ=environ)
-    elsewhere = arguments.driver is not None
+    elsewhere = machine.driver is not None
     facts = capture.facts(found.capture, capability_of, elsewhere=elsewhere)
-    sources = {**facts.sources, "python": chosen_by(arguments.python, environ, Path.cwd())}
+    sources = {**facts.sources, "python": chosen_by(machine.python, environ, Path.cwd())}
     facts = facts._replace(sources=sources)
-    if arguments.python is None:
+    if machine.python is None:
         _show_kernel(found.target, environ)
     return with_surroundings(facts, found.target, environ), found.target
 

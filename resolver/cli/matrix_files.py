@@ -6,7 +6,7 @@ import functools
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..data_files import load_table
@@ -15,7 +15,6 @@ from ..matrix.additions import LARGEST, Additions, parse_additions, parse_all
 from ..matrix.load import use_additions, used_additions
 from ..messages.catalog import Language, load_texts
 from .console import print_notice, user_language
-from .flags import CommandLine
 
 NAME = "ortgpu-fix"
 OLD = 60
@@ -68,14 +67,14 @@ def _user_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path 
     return Path(home, usual, NAME) if home else None
 
 
-def use_matrix_files(arguments: CommandLine, environ: Mapping[str, str]) -> None:
-    """Let the matrix have the rows of `--matrix FILE`, and those that this user has read.
+def use_matrix_files(files: Sequence[str], environ: Mapping[str, str]) -> None:
+    """Let the matrix have the rows of the `files` of `--matrix`, and those that this user has read.
 
     A file of the user that is damaged, or older than the shipped matrix, is ignored with a notice;
     one that belongs to another user (under sudo) is not looked at. Raises Error
     `matrix-file-invalid` for a FILE.
     """
-    added = [rows for file in arguments.matrix for rows in _read(Path(file))]
+    added = [rows for file in files for rows in _read(Path(file))]
     own = user_file(environ)
     if own is not None and _is_ours(own):
         texts = load_texts(user_language(environ))

@@ -22,16 +22,14 @@ from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
 from ..resolve.options import CUDA_LABEL, PlanOptions
 from ..versions import major, requirement
-from .flags import CommandLine
+from .requests import PlanRequest
 
 _CAPABILITY = re.compile(r"[1-9]\d?\.\d")
 _TARGET = re.compile(r"(?:sm|compute)_([1-9]\d?)(\d)[af]?", re.IGNORECASE)
 """As nvcc names it: `sm_89`, `compute_120`."""
-PREFERRED = {"dockerfile": "small"}
-"""What is preferred for a format of `lock` where nobody says so: an image is sent to each host."""
 
 
-def plan_options_of(line: CommandLine) -> PlanOptions:
+def plan_options_of(asked: PlanRequest) -> PlanOptions:
     """Return the options of a plan.
 
     With `--write` a pin of onnxruntime-gpu does not bind either: its line will be replaced.
@@ -39,27 +37,28 @@ def plan_options_of(line: CommandLine) -> PlanOptions:
     Raises Error `wish-ort`, `wish-cuda`, `wish-gpu` or `wish-torch` for an impossible value and
     `requirements-unreadable` for a file.
     """
-    latest = line.ort == "latest"
+    wanted, sources = asked.install, asked.sources
+    latest = wanted.ort == "latest"
     lines = [
         RequirementLine(file, text)
-        for file in line.requirement
-        for text in _requirements(Path(file), mend=line.write)
+        for file in wanted.requirement
+        for text in _requirements(Path(file), mend=wanted.write)
     ]
     return PlanOptions(
-        onnxruntime="" if latest else _specifier(line.ort, "wish-ort"),
+        onnxruntime="" if latest else _specifier(wanted.ort, "wish-ort"),
         latest=latest,
-        cuda=_cuda(line.cuda),
-        ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in line.ignore_gpu),
-        autoload=not line.no_autoload,
-        provide=not line.no_provide,
+        cuda=_cuda(wanted.cuda),
+        ignored_gpus=frozenset(capability(text, "--ignore-gpu") for text in wanted.ignore_gpu),
+        autoload=not wanted.no_autoload,
+        provide=not wanted.no_provide,
         requirements=tuple(lines),
-        torch=_torch(line.torch),
-        small=(line.prefer or PREFERRED.get(line.format)) == "small",
-        torch_index=_without_credentials(line.torch_index_url, INDEX),
-        provider=line.provider,
-        tensorrt_index=_without_credentials(line.tensorrt_index_url, tensorrt.INDEX),
-        conflicts="conflicts" in line.allow,
-        providers="provider" in line.allow,
+        torch=_torch(wanted.torch),
+        small=wanted.prefer == "small",
+        torch_index=_without_credentials(sources.torch_index_url, INDEX),
+        provider=wanted.provider,
+        tensorrt_index=_without_credentials(sources.tensorrt_index_url, tensorrt.INDEX),
+        conflicts="conflicts" in wanted.allow,
+        providers="provider" in wanted.allow,
     )
 
 

@@ -19,8 +19,8 @@ from ..project.tools import Locked, Tool, find_tool, lock_project, names_of
 from ..resolve.unknown_releases import with_installed_releases
 from ..utils.process import run
 from ..uv.program import Uv
-from .flags import CommandLine
 from .inputs import PlanInputs
+from .requests import InstallOptions
 
 
 class ProjectPlan(NamedTuple):
@@ -40,16 +40,16 @@ class ProjectPlan(NamedTuple):
         return {path: origin_of(tool, path, content) for path, content in wheels.items()}
 
 
-def plan_project(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> ProjectPlan | None:
+def plan_project(plan: Plan, inputs: PlanInputs, asked: InstallOptions) -> ProjectPlan | None:
     """Return what `plan` changes in the project; None where there is none that is written.
 
     Raises Error `requirements-unreadable`; with `--write` also `project-own-source`,
     `project-hashes` and `project-odd`, which the plan names otherwise.
     """
-    if plan.release is None or (inputs.target is None and not arguments.requirement):
+    if plan.release is None or (inputs.target is None and not asked.requirement):
         return None
     prefix = Path(inputs.target.prefix) if inputs.target else Path()
-    project = find_project(prefix, Path.cwd(), arguments.requirement)
+    project = find_project(prefix, Path.cwd(), asked.requirement)
     if project is None or project.tool not in WRITTEN:
         return None
     matrix, platform = inputs.matrix, inputs.facts.platform.key
@@ -63,7 +63,7 @@ def plan_project(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> Proj
     try:
         changes = project_changes(project, wanted)
     except Error as error:
-        if arguments.write:
+        if asked.write:
             raise
         return ProjectPlan(project, wanted, (), error)
     return ProjectPlan(project, wanted, (*changes, *_wheels(project, wanted)))
@@ -86,9 +86,9 @@ def _wheels(project: Project, wanted: Wanted) -> list[FileChange]:
     return rows
 
 
-def require_project(arguments: CommandLine, found: ProjectPlan | None) -> None:
+def require_project(asked: InstallOptions, found: ProjectPlan | None) -> None:
     """Raise Error `project-unknown` where `--write` has nothing that it could write."""
-    if arguments.write and found is None:
+    if asked.write and found is None:
         raise Error("project-unknown")
 
 

@@ -46,6 +46,8 @@ class Texts(NamedTuple):
     language: Language = "en"
     command: TypedCommand = PROGRAM
     """What `{command:undo}` in a text is: this program, with the `--python` that was given."""
+    help: str = "`ortgpu-fix --help`"
+    """Where a wrong command line is put right."""
 
     def error(self, error: Error) -> Message:
         """Return the message of `error`; a value that is an error itself is written as its text.
@@ -53,7 +55,7 @@ class Texts(NamedTuple):
         The hint is that of its `problem`, where that is an error.
         """
         row = self.table["errors"][error.code]
-        values = {"command": self.command, "flag": "--index-url"} | {
+        values = {"command": self.command, "flag": "--index-url", "help": self.help} | {
             name: self.error(value).text if isinstance(value, Error) else self._shown(name, value)
             for name, value in error.values.items()
         }

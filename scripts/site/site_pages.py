@@ -334,9 +334,10 @@ class Site:
         rows = []
         for code, text in table["exits"].items():
             commands = [
-                element("li", element("code", row["usage"]))
+                element("li", element("code", usage))
                 for row in table["commands"].values()
                 if int(code) in row["exits"]
+                for usage in row["usage"]
             ]
             said = [
                 element("li", prose(_plain(row["message"][self.language])))

@@ -531,10 +531,9 @@ def test_packages_that_go_into_the_user_s_own_folder(
 
 
 def test_what_is_allowed_reaches_the_apply() -> None:
-    from ortgpu_fix.cli.parser import parse
 
     def allowed(*argv: str) -> object:
-        return changing.allowed_by(parse([word for what in argv for word in ("--allow", what)]))
+        return changing.allowed_by(argv)
 
     assert allowed() == Allowed()
     assert allowed("conflicts") == Allowed(conflicts=True)

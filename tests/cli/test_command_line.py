@@ -26,13 +26,13 @@ FLAGS = (
 
 
 def test_it_has_every_flag_that_was_given() -> None:
-    arguments = parse(shlex.split(FLAGS))
+    arguments = parse(shlex.split(FLAGS)).options
 
     assert command_line(arguments, "--apply") == f"ortgpu-fix {FLAGS} --apply"
 
 
 def test_what_is_wanted_stands_in_the_place_of_what_was_given() -> None:
-    arguments = parse(["--ort", "1.22.0", "--cuda", "12"])
+    arguments = parse(["--ort", "1.22.0", "--cuda", "12"]).options
 
     told = command_line(arguments, "--ort", "1.23.2", "--apply")
 
@@ -40,7 +40,9 @@ def test_what_is_wanted_stands_in_the_place_of_what_was_given() -> None:
 
 
 def test_it_leaves_out_passwords_and_what_is_not_wanted() -> None:
-    arguments = parse(["--facts", "f", "--index-url", "https://user:secret@packages.example/x?t=1"])
+    arguments = parse(
+        ["--facts", "f", "--index-url", "https://user:secret@packages.example/x?t=1"]
+    ).options
 
     assert command_line(arguments, "--apply", leaving=frozenset({"facts"})) == (
         "ortgpu-fix --index-url https://packages.example/x --apply"
@@ -177,23 +179,23 @@ def test_no_apply_fills_a_virtual_environment_of_this_program_alone(
         # Plans promise nothing that is refused, and no lock is held against what is ours alone.
         nowhere = (["plan"], ["facts"], ["lock"], ["download", "-d", "x"], ["lock", "--check", "x"])
         for words, new in (*((words, alone) for words in nowhere), (["check"], False)):
-            assert described.describes_environment(parse(words), {}, here) == new
+            assert described.describes_environment(parse(words).machine, {}, here) == new
     (tmp_path / "uv-receipt.toml").touch()
     assert not interpreter.is_alone({}, here)  # which plans refuse, too
     (tmp_path / "uv-receipt.toml").unlink()
     if not more:
         with pytest.raises(Error) as caught:
-            apply.run(parse(["apply", "--driver", "580.95.05", "--gpu", "8.0"]), {}, "en")
+            apply.run(parse(["apply", "--driver", "580.95.05", "--gpu", "8.0"]).request, {}, "en")
         assert caught.value.code == "own-environment"
         assert caught.value.values == {"path": str(tmp_path)}
         with pytest.raises(Error) as caught:
-            verify.run(parse(["verify"]), {}, "en")
+            verify.run(parse(["verify"]).request, {}, "en")
         assert (caught.value.code, caught.value.values) == (
             *("own-environment", {"path": str(tmp_path)}),
         )
         with pytest.raises(Error, match="python-not-found"):
-            verify.run(parse(["verify", "--python", str(tmp_path / "none")]), {}, "en")
-        named = parse(["apply", "--python", str(tmp_path / "none"), "--yes"])
+            verify.run(parse(["verify", "--python", str(tmp_path / "none")]).request, {}, "en")
+        named = parse(["apply", "--python", str(tmp_path / "none"), "--yes"]).request
         with pytest.raises(Error, match="python-not-found"):
             apply.run(named, {}, "en")
 

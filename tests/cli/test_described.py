@@ -63,9 +63,9 @@ def facts_of(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
 def test_which_commands_need_no_environment(
     words: tuple[str, ...], *, without: bool, with_version: bool, nowhere: Path
 ) -> None:
-    assert describes_environment(parse([*words]), {}, nowhere) is without
+    assert describes_environment(parse([*words]).machine, {}, nowhere) is without
     line = parse([*words, "--python", "3.11"])
-    assert describes_environment(line, {}, nowhere) is with_version
+    assert describes_environment(line.machine, {}, nowhere) is with_version
 
 
 @pytest.mark.usefixtures("nowhere")
@@ -137,7 +137,7 @@ def test_a_version_is_a_new_environment_here(
     nowhere: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (nowhere / "host.json").write_text(json.dumps(facts_of(capsys, *A100)))
-    monkeypatch.setattr("ortgpu_fix.cli.inputs.CommandLine.elsewhere", False)
+    monkeypatch.setattr("ortgpu_fix.cli.requests.MachineOptions.elsewhere", False)
     _, here = outcome(capsys, "--facts", "host.json", "--python", "3.12")
 
     assert here.splitlines()[-2].startswith("In a new environment of Python 3.12 (`uv venv")
@@ -195,7 +195,10 @@ def test_a_python_here_is_not_of_another_platform(capsys: pytest.CaptureFixture[
     ("flags", "partner"),
     [
         (("--platform", "windows"), "--driver VERSION --gpu GPU"),
-        (("verify", "--platform", "windows", *RTX), "plan, lock, download, facts, explain"),
+        (
+            ("verify", "--platform", "windows", *RTX),
+            "`plan`, `facts`, `lock`, `download`, `explain`",
+        ),
     ],
 )
 def test_a_platform_alone_is_refused(

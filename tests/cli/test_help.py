@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest import mock
 
 import pytest
@@ -16,23 +17,40 @@ import pytest
 from ortgpu_fix import __main__
 from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
-from ortgpu_fix.cli.flags import FORMATS, SHELLS, Flag
-from ortgpu_fix.cli.guests import FLAGS, NAMES
-from ortgpu_fix.cli.help import COLUMNS, GROUPS, help_text
+from ortgpu_fix.cli.flags import FORMATS, SHELLS, Flag, Heading
+from ortgpu_fix.cli.guests import FLAGS, NAMES, flags_of
+from ortgpu_fix.cli.help import COLUMNS, GROUPS, HelpWords, short_help, whole_help
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.sections import width
 
 TABLE = load_table("help")
-LONG = {flag.name for flag in FLAGS}
+ENGLISH = HelpWords(TABLE, "en")
+EXAMPLES = {
+    (row.get("command", name), example)
+    for rows in (TABLE["commands"], TABLE["more"])
+    for name, row in rows.items()
+    for example in row.get("examples", ())
+}
+
+
+def flags_in(said: str) -> list[str]:
+    return re.findall(r"^  (?:-\w, )?--([a-z-]+)", said, re.MULTILINE)
 
 
 def test_every_flag_has_its_words_and_its_commands() -> None:
-    of_commands = {flag for row in TABLE["commands"].values() for flag in row["flags"]}
+    shown = {flag.name for command in NAMES for flag in ENGLISH.flags(command)}
 
-    assert set(TABLE["flags"]) == LONG
-    assert of_commands | set(TABLE["common"]["flags"]) == LONG
+    assert shown == set(TABLE["flags"]) == {flag.name for flag in FLAGS}
     assert set(TABLE["commands"]) == set(NAMES)
+
+
+@pytest.mark.parametrize("command", NAMES)
+def test_what_is_said_of_flags_is_of_flags_that_the_command_takes(command: str) -> None:
+    row, taken = TABLE["commands"][command], {flag.name for flag in flags_of(command)}
+
+    assert {*row["short"], *row.get("hides", ()), *row.get("flags", ())} <= taken
+    assert set(row["short"]) <= {flag.name for flag in ENGLISH.flags(command)}
 
 
 @pytest.mark.parametrize("columns", [60, 80, COLUMNS])
@@ -40,26 +58,26 @@ def test_every_flag_has_its_words_and_its_commands() -> None:
 @pytest.mark.parametrize("command", [None, *TABLE["commands"]])
 def test_it_fits(language: Any, command: str | None, columns: int) -> None:
     """Commands to paste and the line of usage stay whole."""
-    said = help_text(command, TABLE, language, columns)
-    lines = [line for line in said.splitlines() if "ortgpu-fix " not in line]
+    words = HelpWords(TABLE, language, columns)
+    for said in (whole_help(command, words), short_help(command, words)):
+        lines = [line for line in said.splitlines() if "ortgpu-fix " not in line]
 
-    assert [line for line in lines if width(line) > columns] == []
+        assert [line for line in lines if width(line) > columns] == []
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("command", TABLE["commands"])
 def test_nothing_is_lost_where_lines_break(language: Any, command: str) -> None:
-    said = help_text(command, TABLE, language, 60)
+    words = HelpWords(TABLE, language, 60)
+    said = whole_help(command, words)
 
-    for example in TABLE["commands"][command]["examples"]:
-        assert f"\n  {example}\n" in said
-    for text in TABLE["commands"][command]["details"]:
+    for of_command, example in EXAMPLES:
+        assert f"\n  {example}\n" in said or of_command != command
+    for text in words.parts(command, "details"):
         assert "".join(text[language].split()) in "".join(said.split())
 
 
-@pytest.mark.parametrize(
-    "example", [each for row in TABLE["commands"].values() for each in row["examples"]]
-)
+@pytest.mark.parametrize("example", sorted(example for _, example in EXAMPLES))
 def test_every_example_can_be_given(example: str) -> None:
     words = shlex.split(example.rpartition("| ")[2])
 
@@ -67,31 +85,77 @@ def test_every_example_can_be_given(example: str) -> None:
     cli.parse(words[1:])
 
 
-@pytest.mark.parametrize("argv", [["verify", "--help"], ["-h", "verify"]])
-def test_a_command_has_its_own(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("command", [None, *TABLE["commands"]])
+def test_the_short_help_fits_a_screen(language: Any, command: str | None) -> None:
+    said = short_help(command, HelpWords(TABLE, language, 80))
+    lines = said.splitlines()
+
+    assert len(lines) <= 24
+    assert lines[0].endswith(("]", "COMMAND ...")), "the usage"
+    assert "ortgpu-fix help" in lines[-1]
+    assert {*flags_in(said)} == {*TABLE["commands"][command or "plan"]["short"]}
+
+
+def test_the_short_help_of_the_program_is_what_everyone_needs() -> None:
+    said = short_help(None, HelpWords(TABLE, "en", 80))
+
+    assert said.startswith(
+        "usage: ortgpu-fix [OPTIONS]\n       ortgpu-fix COMMAND [OPTIONS]\n\nFind out why"
+    )
+    assert flags_in(said) == ["apply", "check", "python"]
+    assert "\n  run          run your program and report what its sessions really used\n" in said
+    assert "\nExample: ortgpu-fix --apply --python .venv\n" in said
+    named = [line.split()[0] for line in said.partition("Commands\n")[2].splitlines() if line]
+    listed = {name for name in NAMES if "group" in TABLE["commands"][name]}
+    assert listed <= set(named)
+    assert not {"plan", "apply", "check"} & set(named), "one spelling for each act"
+
+
+@pytest.mark.parametrize(
+    ("argv", "begin", "has", "lacks"),
+    [
+        (["-h"], "usage: ortgpu-fix [OPTIONS]", "Commands", "Exit codes"),
+        (["--help"], "usage: ortgpu-fix [OPTIONS]", "Exit codes", "--shape"),
+        (["help"], "usage: ortgpu-fix [OPTIONS]", "Exit codes", "--shape"),
+        (["verify", "--help"], "usage: ortgpu-fix verify", "--bench", "--with-cpu"),
+        (["-h", "verify"], "usage: ortgpu-fix verify", "--python", "--report"),
+        (["help", "lock"], "usage: ortgpu-fix lock", "Target machine", "--require-gpu"),
+        (["--apply", "--help"], "usage: ortgpu-fix --apply", "do not ask", "with --apply"),
+        (["check", "-h"], "usage: ortgpu-fix --check", "check the machine", "Exit codes"),
+        (["run", "-h"], "usage: ortgpu-fix run [OPTIONS] --", "--require-gpu", "--live"),
+    ],
+)
+def test_each_has_its_own(
+    argv: list[str], begin: str, has: str, lacks: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert __main__.main(argv) == 0
 
     said = capsys.readouterr().out
-    assert said.startswith("usage: ortgpu-fix verify")
-    assert "--bench" in said
-    assert "--with-cpu" not in said
+    assert said.startswith(begin)
+    assert has in said
+    assert lacks not in said
 
 
 @pytest.mark.parametrize(
     ("argv", "en", "zh"),
     [
         (["--drivr", "535"], "did you mean `--driver`?", "您是否想用 `--driver`"),
-        (["--zzz"], "`--zzz` is not known here", "无法识别 `--zzz`"),
+        (["--zzz"], "Unrecognized option `--zzz`", "无法识别的选项 `--zzz`"),
         (["verfy"], "did you mean `verify`?", "您是否想用 `verify`"),
-        (["diff", "a"], "`diff` goes with `OLD NEW`", "`OLD NEW`"),
-        (["diff", "a", "b", "c"], "`c` is not known here", "无法识别 `c`"),
-        (["lock", "--format", "x"], "takes requirements, pylock", "可用的值为 requirements"),
+        (["diff", "a"], "`diff` needs `OLD NEW`", "`OLD NEW`"),
+        (["diff", "a", "b", "c"], "Unexpected argument `c`", "多余的参数 `c`"),
+        (["lock", "--format", "x"], "choose from requirements, pylock", "可选的值为 requirements"),
         (["--gpu"], "`--gpu` needs a value", "`--gpu` 缺少值"),
         (["explain", ""], "`explain` needs a value", "`explain` 缺少值"),
         (["diff", "", "new"], "`diff` needs a value", "`diff` 缺少值"),
         (["diff", "old", ""], "`diff` needs a value", "`diff` 缺少值"),
         (["--json=1"], "`--json` takes no value", "`--json` 不接受值"),
-        (["--forget"], "`--forget` goes with `undo, matrix`", "需要与 `undo, matrix` 一起使用"),
+        (
+            ["--forget"],
+            "`--forget` can only be used with `undo`, `matrix`",
+            "只能与 `undo`, `matrix` 一起使用",
+        ),
         (["matrix", "0.1"], "holds no onnxruntime-gpu 0.1", "没有 onnxruntime-gpu 0.1"),
     ],
 )
@@ -112,8 +176,9 @@ def test_a_wrong_command_line_is_told_in_both_languages(
 def test_a_value_that_is_empty_is_no_wish(flag: Flag) -> None:
     """A variable of the shell that is not set: `--python "$APPVENV"` is not what is here."""
     for spelling in flag.spellings:
+        command = next(name for name in NAMES if flag in flags_of(name))
         with pytest.raises(Error) as caught:
-            cli.parse([spelling, ""])
+            cli.parse([command, spelling, ""])
         problem = caught.value.values["problem"]
         assert isinstance(problem, Error)
         assert (problem.code, problem.values) == ("value-missing", {"flag": f"--{flag.name}"})
@@ -134,27 +199,26 @@ def test_a_terminal_that_says_no_width_gets_that_of_a_pipe(
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_whole_fits_a_screen_in_groups_by_job(language: Any) -> None:
-    lines = help_text(None, TABLE, language, 80).splitlines()
-    named = [line.split()[0] for line in lines if line.startswith("  ")]
+def test_the_whole_has_the_commands_in_groups_by_job(language: Any) -> None:
+    words = HelpWords(TABLE, language)
+    lines = whole_help(None, words).splitlines()
 
-    assert len(lines) <= 24
-    usage = TABLE["headings"]["usage"][language]
-    assert lines[0] == usage.format(usage="ortgpu-fix [COMMAND] [FLAGS]")
-    assert f"  plan         {TABLE['commands']['plan']['brief'][language]}" in lines
-    assert lines[-1] in TABLE["headings"]["more"][language]
-    assert sorted(named) == sorted(NAMES)
-    heads = [TABLE["headings"][group][language] for group in GROUPS]
+    heads = [f"  {words.heading(group)}" for group in GROUPS]
     assert [line for line in lines if line in heads] == heads
+    named = [line.split()[0] for line in lines if re.match("    [a-z]", line)]
+    assert sorted(named) == sorted(name for name in NAMES if "group" in TABLE["commands"][name])
 
 
 @pytest.mark.parametrize("command", TABLE["commands"])
-def test_a_flag_is_told_once(command: str) -> None:
-    said = help_text(command, TABLE, "en").partition("\nflags:\n")[2].partition("\n\n")[0]
-    told = [line.split()[0] for line in said.splitlines() if line.startswith("  -")]
+def test_a_flag_stands_once_under_a_heading(command: str) -> None:
+    said = whole_help(command, ENGLISH)
+    told = flags_in(said)
 
     assert len(told) == len(set(told))
-    assert "--json" in told
+    headings = [ENGLISH.heading(name) for name in get_args(Heading)]
+    under = [line for line in said.splitlines() if line in headings]
+    assert under == [line for line in headings if line in under]
+    assert under[-1:] == ["Output"]
 
 
 @pytest.mark.parametrize(
@@ -162,27 +226,45 @@ def test_a_flag_is_told_once(command: str) -> None:
     [
         ("check", ["driver", "gpu", "no-autoload", "no-provide"]),
         ("explain", ["driver", "gpu", "platform"]),
-        ("matrix", ["driver", "gpu"]),
+        ("matrix", ["driver", "gpu", "update", "all-platforms"]),
+        ("lock", ["with-cpu", "check", "output"]),
     ],
 )
 def test_what_a_command_takes_is_told(command: str, flags: list[str]) -> None:
-    said = help_text(command, TABLE, "en")
+    said = whole_help(command, ENGLISH)
 
-    assert [flag for flag in flags if f"\n  --{flag}" not in said] == []
+    assert [flag for flag in flags if flag not in flags_in(said)] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text"),
+    [
+        ("lock", "output", "write the lock to FILE; default: standard output (-)"),
+        ("facts", "output", "write to FILE; default: standard output (-)"),
+        ("undo", "forget", "delete the backup instead of restoring it"),
+        ("matrix", "forget", "drop what --update added"),
+        ("plan", "yes", "with --apply: do not ask"),
+        ("apply", "yes", "do not ask"),
+    ],
+)
+def test_a_flag_is_described_for_its_command(command: str, name: str, text: str) -> None:
+    said = " ".join(whole_help(command, ENGLISH).split())
+
+    assert re.search(rf"--{name}(?: FILE)? {re.escape(text)} ", said)
 
 
 @pytest.mark.parametrize(("command", "indent"), [("run", 2), ("apply", 4)])
 def test_exit_codes_stand_in_a_column(command: str, indent: int) -> None:
-    said = help_text(command, TABLE, "en")
+    said = whole_help(command, ENGLISH)
 
-    assert f"\n  2{' ' * indent}the command line" in said
+    assert f"\n  2{' ' * indent}wrong command line" in said
     assert ("\n  130  interrupted (Ctrl-C)" in said) is (command == "apply")
     assert {4, 5, 130} <= {*TABLE["commands"]["plan"]["exits"]}  # it tells of --apply
 
 
 @pytest.mark.parametrize("command", TABLE["commands"])
 def test_a_command_has_its_own_exit_codes_alone(command: str) -> None:
-    said = help_text(command, TABLE, "en").rpartition("exit codes:")[2]
+    said = whole_help(command, ENGLISH).rpartition("Exit codes\n")[2]
 
     assert [int(line.split()[0]) for line in said.splitlines() if line] == (
         TABLE["commands"][command]["exits"]
@@ -215,7 +297,7 @@ def test_completions_are_printed_for_each_shell(
     assert all(command in script for command in NAMES)
     assert "--torch-index-url" in script
     assert (
-        shell == "bash" or "use the log alone, without this machine" in script
+        shell == "bash" or "read the log alone, and do not look at this machine" in script
     )  # bash shows no words
 
 
@@ -281,24 +363,22 @@ def test_fish_completes(
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
 @pytest.mark.parametrize(
-    ("words", "offered"),
+    ("command", "words"),
     [
-        (["help", ""], [*NAMES]),
-        (["--json", "cache", ""], [*cli.CACHE]),
-        (["explain", "help"], ["a file"]),
+        ("help", f"({' '.join(NAMES)})"),
+        ("cache", "(dir info purge)"),
+        ("explain", "_files"),
+        ("verify", "_files"),
     ],
 )
 def test_zsh_completes_the_word_after_the_command(
-    words: list[str], offered: list[str], capsys: pytest.CaptureFixture[str]
+    command: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     __main__.main(["--completions", "zsh"])
-    function = capsys.readouterr().out.partition("# Custom Preamble")[2].partition("# End")[0]
-    script = f"""{function}
-compadd() {{ print -l -- "${{@[2,-1]}}" }}
-_files() {{ print a file }}
-words=(ortgpu-fix {shlex.join(words)}); CURRENT=$#words
-_ortgpu_fix_file
+    script = f"""compdef() {{ }}
+eval {shlex.quote(capsys.readouterr().out)}
+print -r -- "${{_shtab_ortgpu_fix_{command}_options[-1]}}"
 """
     done = subprocess.run(["zsh", "-fc", script], capture_output=True, text=True, check=False)
 
-    assert (done.stdout.splitlines(), done.stderr) == (offered, "")
+    assert (done.stdout, done.stderr) == (f"(*)::words:{words}\n", "")

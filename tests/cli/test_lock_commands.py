@@ -287,7 +287,7 @@ def test_download_needs_a_folder(flags: list[str], run: Run) -> None:
     done = run("download", "--facts", "example", *flags)
 
     assert done.returncode == 2
-    assert "`download` goes with `-d DIR`" in done.stderr
+    assert "`download` needs `-d DIR`" in done.stderr
 
 
 def test_what_was_downloaded_is_told_file_by_file(

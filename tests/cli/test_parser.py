@@ -232,7 +232,7 @@ def test_a_python_that_is_not_there(run: Run) -> None:
     ("argv", "part"),
     [
         (["--nonsense"], "--nonsense"),
-        (["dance"], "`dance` is not known here"),
+        (["dance"], "Unrecognized command `dance`"),
         (["facts", "extra"], "extra"),
         (["--apply", "--check"], "--apply, --check"),
         (["verify", "--apply"], "verify, --apply"),
@@ -245,25 +245,42 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--ort", "latst"], "`--ort latst`"),
         (["--cuda", "twelve"], "`--cuda twelve`"),
         (["--torch", "latest"], "`--torch latest`"),
-        (["verify", "--facts", "a", "--facts", "b"], "2 facts files"),
+        (
+            ["verify", "--facts", "a"],
+            "`--facts` can only be used with `--apply`, `--check`, `facts`",
+        ),
         (["--apply", "--facts", "a", "--facts", "b"], "`--apply` takes one machine"),
+        (["facts", "--facts", "a", "--facts", "b"], "2 facts files"),
         (["lock", "--check", "l", "--facts", "a", "--facts", "b"], "`lock --check` takes one"),
-        (["lock", "l"], "`l` is not known here"),
+        (["lock", "l"], "Unexpected argument `l`"),
         (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["diff", "x", "y", "--hosts", "a", "--facts", "./a"], "`./a` is given twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
-        (["-r", "a.txt", "--write"], "`--write` goes with `--apply"),
-        (["verify", "--shape", "x=1"], "`--shape` goes with `verify MODEL.onnx, verify --bench`"),
-        (["verify", "--report", "x"], "`--report` goes with `verify MODEL.onnx, verify --bench`"),
-        (["--ort-index-url", "https://x"], "`--ort-index-url` goes with `matrix --update`"),
-        (["--all-platforms"], "`--all-platforms` goes with `matrix --update`"),
+        (["-r", "a.txt", "--write"], "`--write` can only be used with `--apply`"),
+        (
+            ["verify", "--shape", "x=1"],
+            "`--shape` can only be used with `verify MODEL.onnx`, `verify --bench`",
+        ),
+        (
+            ["verify", "--report", "x"],
+            "`--report` can only be used with `verify MODEL.onnx`, `verify --bench`",
+        ),
+        (
+            ["--ort-index-url", "https://x"],
+            "`--ort-index-url` can only be used with `matrix`",
+        ),
+        (["--all-platforms"], "`--all-platforms` can only be used with `matrix`"),
+        (
+            ["matrix", "--all-platforms"],
+            "`--all-platforms` can only be used with `matrix --update`",
+        ),
         (["facts", "--from-text", "x", "--facts", "y"], "--from-text, --facts"),
         (["apply", "--dry-run"], "apply, --dry-run"),
         (["plan", "--apply"], "plan, --apply"),
         (["matrix", "--update", "--offline"], "--update, --offline"),
         (["matrix", "--update", "--forget"], "--update, --forget"),
-        (["matrix", "foo"], "`foo` is not known here"),
+        (["matrix", "foo"], "Unexpected argument `foo`"),
         (["--facts", "a", "--facts", "b", "--torch", "match"], "--torch match, several --facts"),
     ],
 )
@@ -275,7 +292,15 @@ def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
     ("argv", "hint"),
     [
         (["matrix", "9.9.9"], "`ortgpu-fix matrix` lists those that it holds"),
-        (["matrix", "foo"], "See `ortgpu-fix --help`"),
+        (["matrix", "foo"], "See `ortgpu-fix help matrix`"),
+        (["--nonsense"], "See `ortgpu-fix --help`"),
+        (["lock", "--frmat", "uv"], "See `ortgpu-fix help lock`"),
+        (["--apply", "--live"], "See `ortgpu-fix --help`"),
+        (["run", "python", "app.py", "--model", "x"], "ortgpu-fix run -- python app.py"),
+        (["run", "--"], "ortgpu-fix run -- python app.py"),
+        (["download", "--facts", "example"], "ortgpu-fix download -d wheels"),
+        (["lock", "--check"], "ortgpu-fix lock --check gpu.txt"),
+        (["diff", "a"], "ortgpu-fix diff HEAD:uv.lock uv.lock"),
         (["-r", "none.txt"], "Name an existing file, or correct the line, and run again"),
     ],
 )
@@ -362,10 +387,33 @@ def test_a_text_that_is_not_there(argv: list[str], run: Run) -> None:
     assert done.stderr.endswith("hint: Name a file, or pipe the text in and name `-`\n")
 
 
-def test_check_says_nothing(run: Run, tmp_path: Path) -> None:
-    done = run("--check", "--facts", machine(tmp_path))
+def test_check_says_in_one_line_what_is_wrong(run: Run, tmp_path: Path) -> None:
+    facts = machine(tmp_path)
+    done = run("--check", "--facts", facts)
+
+    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (1, "", 1)
+    assert done.stdout == (f"Not OK: `ortgpu-fix --facts {facts}` shows the problems\n")
+    chinese = run("check", "--facts", facts, env={"LANG": "zh_CN.UTF-8"}).stdout
+    assert chinese.startswith("不正常：")
+
+
+@pytest.mark.parametrize("quiet", ["--quiet", "-q"])
+def test_a_quiet_check_says_nothing(quiet: str, run: Run, tmp_path: Path) -> None:
+    done = run("--check", quiet, "--facts", machine(tmp_path))
 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+def test_check_of_a_machine_where_nothing_works_names_the_command_that_says_why(
+    run: Run, tmp_path: Path
+) -> None:
+    facts = machine(tmp_path, driver="10.1")
+    done = run("--check", "--facts", facts)
+
+    assert done.returncode == 3
+    assert done.stdout == (
+        f"Not OK: no version of onnxruntime-gpu works; `ortgpu-fix --facts {facts}` shows why\n"
+    )
 
 
 def test_check_says_the_verdict_to_a_program(run: Run, tmp_path: Path) -> None:
@@ -546,7 +594,8 @@ def test_the_worst_of_several_machines_decides_the_check(run: Run, tmp_path: Pat
 
     assert run("--check", *broken).returncode == 1
     assert run("--check", *hopeless).returncode == 3
-    assert run("--check", *hopeless).stdout == ""
+    assert run("--check", *hopeless).stdout.startswith("c: Not OK: no version")
+    assert run("--check", "--quiet", *hopeless).stdout == ""
 
 
 def test_a_bad_file_among_several_is_named(run: Run, tmp_path: Path) -> None:
@@ -555,8 +604,55 @@ def test_a_bad_file_among_several_is_named(run: Run, tmp_path: Path) -> None:
     assert "b.json: drivr is not a key" in failed(run(*machines), 7)
 
 
-def test_flags_stand_before_and_after_the_command() -> None:
-    assert cli.parse(["--json", "facts"]) == cli.parse(["facts", "--json"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["--json", "facts"], ["facts", "--json"]),
+        (["--python", "X", "lock"], ["lock", "--python", "X"]),
+        (["--facts", "a", "lock", "--facts", "b"], ["lock", "--facts", "a", "--facts", "b"]),
+        (["-vo", "f", "lock"], ["lock", "-v", "-o", "f"]),
+        (["--format=uv", "lock"], ["lock", "--format", "uv"]),
+        (["--live", "run", "--", "x", "-v"], ["run", "--live", "--", "x", "-v"]),
+        (["-r", "a.txt", "--apply", "-r", "b.txt"], ["apply", "-r", "a.txt", "-r", "b.txt"]),
+        (["explain", "a", "--json", "b"], ["--json", "explain", "a", "b"]),
+    ],
+)
+def test_flags_stand_before_and_after_the_command(before: list[str], after: list[str]) -> None:
+    """`--python X lock` must not lose X in silence, nor `--facts a lock --facts b` a machine."""
+    one, other = cli.parse(before), cli.parse(after)
+
+    assert one.machine == other.machine
+    without = [{**each.options, "apply": True} for each in (one, other)]
+    assert (one.command, without[0]) == (other.command, without[1])
+    assert getattr(one.request, "words", ()) == getattr(other.request, "words", ())
+    assert getattr(one.request, "rest", ()) == getattr(other.request, "rest", ())
+
+
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (["undo", "--ort", "1.22.0"], "`--ort` can only be used with `--apply`"),
+        (["facts", "-d", "x"], "`--directory` can only be used with `lock`, `download`"),
+        (["verify", "--quiet"], "`--quiet` can only be used with `--apply`, `--check`"),
+        (["cache", "-z"], "Unrecognized option `-z`"),
+    ],
+)
+def test_a_flag_of_another_command_is_refused_with_the_name_of_that(
+    argv: list[str], part: str, run: Run
+) -> None:
+    assert part in failed(run(*argv), 2)
+
+
+def test_what_follows_two_dashes_is_no_flag() -> None:
+    assert cli.parse(["explain", "--json", "--", "-a.log"]).request.words == ("-a.log",)
+
+
+def test_a_dash_as_the_output_is_standard_output(run: Run, tmp_path: Path) -> None:
+    facts = machine(tmp_path)
+    written, printed = (run("facts", *words, "--facts", facts) for words in ((), ("-o", "-")))
+
+    assert (printed.returncode, printed.stdout, printed.stderr) == (0, written.stdout, "")
+    assert not (tmp_path / "-").exists()
 
 
 @pytest.mark.parametrize(
@@ -686,14 +782,14 @@ def test_an_error_inside_an_error_is_said_in_words() -> None:
 
 
 def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:
-    assert cli.parse(["--python", "-V:3.12", "--json"]).python == "-V:3.12"
-    assert cli.parse(["facts", "--python=-V:3.12"]).python == "-V:3.12"
+    assert cli.parse(["--python", "-V:3.12", "--json"]).machine.python == "-V:3.12"
+    assert cli.parse(["facts", "--python=-V:3.12"]).machine.python == "-V:3.12"
     with pytest.raises(Error, match="value-missing"):
         cli.parse(["--python", "-V"])
     with pytest.raises(Error, match="usage"):
         cli.parse(["--index-url", "-V:3.12"])
     line = cli.parse(["run", "--python", "-V:3.12", "--", "x", "--python", "-V:3.13"])
-    assert (line.python, line.rest) == ("-V:3.12", ("x", "--python", "-V:3.13"))
+    assert (line.machine.python, line.request.rest) == ("-V:3.12", ("x", "--python", "-V:3.13"))
 
 
 @pytest.mark.parametrize("short", ["--offl", "--jso", "--driv=535.104.12"])

@@ -42,7 +42,7 @@ def test_another_way(
     monkeypatch.setattr(command, "print_plan", show)
     monkeypatch.setattr(command, "show_age", lambda _: None)
 
-    code = command.run(parse([*flags]), {}, "en")
+    code = command.run(parse([*flags]).request, {}, "en")
 
     assert code == (1 if gpus else 3)
     assert [plan.ways for plan in shown] == [(WAY,) if looked else ()]

@@ -6,6 +6,7 @@ import pytest
 
 from ortgpu_fix.cli.options import plan_options_of
 from ortgpu_fix.cli.parser import parse
+from ortgpu_fix.cli.requests import LockRequest
 
 
 @pytest.mark.parametrize(
@@ -22,4 +23,7 @@ from ortgpu_fix.cli.parser import parse
     ],
 )
 def test_an_image_gets_the_smallest(words: tuple[str, ...], *, small: bool) -> None:
-    assert plan_options_of(parse(words)).small is small
+    asked = parse(words).request
+
+    plan = asked.preferred if isinstance(asked, LockRequest) else asked
+    assert plan_options_of(plan).small is small

@@ -136,9 +136,9 @@ def test_a_conflict_is_refused_before_anything_is_fetched() -> None:
     )
 
     with pytest.raises(Error, match="would-conflict") as caught:
-        check_plan_allowed(plan, allowed_by(parse(["--apply"])))
+        check_plan_allowed(plan, allowed_by(()))
     assert dict(caught.value.values) == {"conflicts": "app 2.0 (onnxruntime-training>=1.17)"}
-    check_plan_allowed(plan, allowed_by(parse(["--apply", "--allow", "conflicts"])))
+    check_plan_allowed(plan, allowed_by(["conflicts"]))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,8 @@ def test_several_machines_end_with_a_command(
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == f"ortgpu-fix lock {shlex.join(argv)} -o gpu.txt"
     line = parse(shlex.split(last)[1:])
-    assert (line.named, line.machines, line.cuda) == ("lock", tuple(argv[1:4:2]), "12")
+    assert (line.named, line.machine.several) == ("lock", tuple(argv[1:4:2]))
+    assert line.options["cuda"] == "12"
 
 
 def test_two_last_lines_do_not_contradict_each_other(
@@ -214,6 +215,18 @@ def test_two_last_lines_do_not_contradict_each_other(
 
     assert "This does their part:" in said
     assert "mends them" not in said
+
+
+@pytest.mark.parametrize("folder", CAPTURES, ids=lambda path: path.name)
+def test_a_check_is_one_line_that_says_what_its_exit_code_says(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "facts.json").write_text(json.dumps(captured(folder)))
+    code = __main__.main(["--check", "--facts", f"{tmp_path}/facts.json"])
+
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("OK: " if code == 0 else "Not OK: ")
+    assert ("no version of onnxruntime-gpu works" in line) is (code == 3)
 
 
 @pytest.mark.parametrize("folder", CAPTURES, ids=lambda path: path.name)
@@ -237,12 +250,12 @@ def test_the_last_line_of_a_plan_is_a_command_that_its_owner_may_give(
             [pasted] = pasted_commands(words, system)
             assert words_of(pasted.text, system) == words
         line = parse(words[1:])
-        assert line.apply
-        assert line.python in {facts["python"]["executable"], ".venv", "/path/to/python"}
+        assert line.command == "apply"
+        assert line.machine.python in {facts["python"]["executable"], ".venv", "/path/to/python"}
         target = environment_of(facts)
-        if line.python == ".venv":
+        if line.machine.python == ".venv":
             target = target._replace(kind="venv", externally_managed=False)
-        check_environment_owner(target, allowed_by(line))
+        check_environment_owner(target, allowed_by(line.options.get("allow", ())))
 
 
 def test_packages_that_exclude_each_others_library_are_named_with_the_way_out(
@@ -398,7 +411,7 @@ def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
 def test_without_the_network_nobody_brings_what_uv_chooses(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    line = parse(["--facts", "example", "--offline"])
+    line = parse(["--facts", "example", "--offline"]).request
     there = gather_inputs(line, {})
     plan = resolve(there.facts, there.options, there.matrix)
     plan = plan._replace(install=(), requires=("flatbuffers",))
@@ -437,7 +450,7 @@ def test_a_folder_of_wheels_on_another_machine_is_not_looked_for(
 def test_what_needs_the_network_is_not_promised_without_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = parse(["--facts", "example", "--offline", "--find-links", str(tmp_path)])
+    line = parse(["--facts", "example", "--offline", "--find-links", str(tmp_path)]).request
     there = gather_inputs(line, {})
     plan = resolve(there.facts, there.options, there.matrix)
     plan = plan._replace(requires=("flatbuffers", "protobuf>=4.25.8"))
@@ -459,9 +472,9 @@ def test_what_needs_the_network_is_not_promised_without_it(
         assert told(TARGET) == (False, True)
     (tmp_path / "protobuf-5-py3-none-any.whl").touch()
     assert told(TARGET) == (True, True)
-    line = line._replace(offline=False)
+    line = parse(["--facts", "example", "--find-links", str(tmp_path)]).request
     assert told(TARGET) == (False, True)
-    line = line._replace(offline=True)
+    line = parse(["--facts", "example", "--offline", "--find-links", str(tmp_path)]).request
     first = tmp_path / plan.install[0].file
     first.rename(tmp_path / "elsewhere")
     assert told(TARGET) == (False, False)

@@ -68,7 +68,7 @@ def test_the_labels_of_a_cluster(name: str, known: str) -> None:
 def test_a_platform_as_it_is_printed(spelled: str, platform: str) -> None:
     flags = ("--driver", "580.65.06", "--gpu", "8.0", "--platform")
 
-    assert parse([*flags, spelled]).platform == platform
+    assert parse([*flags, spelled]).machine.platform == platform
 
 
 def refusal(*words: str, cwd: Path) -> str:
@@ -81,7 +81,7 @@ def test_a_cuda_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     said = refusal("--facts", "example", "--cuda", "14", cwd=tmp_path)
 
     assert "`--cuda 14` is not a CUDA version with known packages: 11, 12, 13" in said
-    assert parse(["--cuda", "12.8"]).cuda == "12.8"
+    assert parse(["--cuda", "12.8"]).request.install.cuda == "12.8"
 
 
 @pytest.mark.parametrize(("written", "read"), [("2.35", "glibc 2.35"), ("musl 1.2", "musl 1.2")])
@@ -109,7 +109,8 @@ def test_several_files_after_one_flag(
 ) -> None:
     line = parse(words)
 
-    assert (line.facts, line.argument) == (facts, argument)
+    assert line.machine.facts == facts
+    assert getattr(line.request, "words", ()) == (() if argument is None else (argument,))
 
 
 def test_a_word_that_is_no_file_is_still_a_wrong_command(tmp_path: Path) -> None:

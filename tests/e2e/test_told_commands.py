@@ -140,7 +140,9 @@ is for one needs one, and what plans for another machine, locks or downloads doe
 
 def told() -> set[str]:
     """Return the commands in the READMEs and in the help."""
-    found = {words for row in load_table("help")["commands"].values() for words in row["examples"]}
+    table = load_table("help")
+    rows = (*table["commands"].values(), *table["more"].values())
+    found = {words for row in rows for words in row.get("examples", ())}
     names = ("AGENTS.md", "README.md", "README.zh-CN.md", "scripts/ansible/README.md")
     pages = [*(ROOT / name for name in names), *(ROOT / "data" / "docs").rglob("*.md")]
     for page in pages:

@@ -92,7 +92,7 @@ def test_every_error_that_is_raised_has_a_text_with_its_values() -> None:
         row = TABLE["errors"][code]
         used = placeholders(row["message"]["en"]) | placeholders(row["hint"]["en"])
 
-        assert used <= values | {"command", "flag"}, code
+        assert used <= values | {"command", "flag", "help"}, code
 
 
 def test_every_error_text_is_raised_somewhere() -> None:

@@ -14,7 +14,6 @@ import pytest
 from told import values_of
 
 from ortgpu_fix.cli.command_line import applying
-from ortgpu_fix.cli.parser import parse
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Facts, Package
 from ortgpu_fix.matrix.load import load_matrix
@@ -52,7 +51,7 @@ def planned(name: str, **options: Any) -> Plan:
 def said(name: str, language: Any = "en", **options: Any) -> list[str]:
     """Return the lines of a plan for people."""
     made = planned(name, **options)
-    command = applying(parse([]), made, facts(name), "there")
+    command = applying({}, made, facts(name), "there")
     sections = plan_sections(
         made, facts(name), load_texts(language), verbose=False, asked=False, command=command
     )

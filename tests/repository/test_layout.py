@@ -433,7 +433,7 @@ def test_commands_to_paste_are_made_in_one_place() -> None:
         if (lines := makes_a_command(parsed(path)))
     }
 
-    assert found == {"cli.parser": 1, "uv.program": 1}, "which name a program with its version"
+    assert found == {"cli.help": 1, "uv.program": 1}, "which name a program with its version"
 
 
 @pytest.mark.parametrize(

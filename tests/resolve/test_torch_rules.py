@@ -11,8 +11,8 @@ import pytest
 from told import required, values_of
 
 import synthetic
-from ortgpu_fix.cli.flags import CommandLine
 from ortgpu_fix.cli.options import plan_options_of
+from ortgpu_fix.cli.requests import InstallOptions, PlanRequest
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Facts
@@ -782,7 +782,7 @@ def test_a_release_that_pypi_never_had_is_no_build() -> None:
     ],
 )
 def test_a_wish_for_torch_is_read(given: str | None, wish: str) -> None:
-    options = plan_options_of(CommandLine(torch=given))
+    options = plan_options_of(PlanRequest(install=InstallOptions(torch=given)))
 
     assert options.torch == wish
     assert options.torch_index == "https://download.pytorch.org/whl"

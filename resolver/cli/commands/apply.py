@@ -39,61 +39,64 @@ from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..command_line import texts_for, typed_command
-from ..confirmation import check_answerable, confirm, warn_of_leftovers
-from ..flags import CommandLine
+from ..confirmation import Asking, check_answerable, confirm, warn_of_leftovers
 from ..inputs import PlanInputs, gather_inputs, index_config_of, require_known
 from ..project import ProjectPlan, locked, require_project, tool_of
+from ..requests import ApplyRequest, PlanRequest
 from .plan import plan_exit_code, project_of, wheels_at_hand, with_runs_on
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -> int:
     """Carry out the plan, verify it, undo it if it fails.
 
     Raises as `require_environment` and `require_known`.
     """
-    texts = texts_for(arguments, "en" if arguments.json else language)
-    require_environment(arguments.python, environ, Path.cwd())
-    arguments = _recover(arguments, environ, texts)
-    inputs = gather_inputs(arguments, environ, on_target=True)
+    asked, asking = request.plan, Asking(request.yes, request.plan.json)
+    texts = texts_for(asked.options, "en" if asked.json else language)
+    require_environment(asked.machine.python, environ, Path.cwd())
+    asked = _recover(asked, asking, environ, texts)
+    inputs = gather_inputs(asked, environ, on_target=True)
     require_known(inputs.facts)
     plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
-    plan = with_runs_on(plan, inputs, arguments)
+    plan = with_runs_on(plan, inputs, asked)
     sections = plan_sections(
         plan,
         inputs.facts,
         texts,
-        verbose=arguments.verbose,
+        verbose=asked.verbose,
         asked=inputs.options.chooses,
         command="",
-        at_hand=wheels_at_hand(plan, arguments),
+        at_hand=wheels_at_hand(plan, asked.sources.find_links),
     )
-    found = project_of(plan, inputs, arguments)
-    require_project(arguments, found)
-    writes = found if arguments.write and found and found.changes else None
+    found = project_of(plan, inputs, asked.install)
+    require_project(asked.install, found)
+    writes = found if asked.install.write and found and found.changes else None
     if plan.verdict != "fixable" and not (plan.verdict == "healthy" and writes):
         document = plan_json(plan, texts)
-        if arguments.json:
+        if asked.json:
             console.print_json(document | _project_document(found, written=False))
         else:
             console.print_sections(sections)
         return plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     with _told():
-        if not arguments.json:
+        if not asked.json:
             shown = sections[:-1]  # the last names the command that does it: this
             if found and found.changes:
                 shown = (*shown, project_section(found.project, found.changes, texts))
             console.print_sections(shown)
             console.print_result("")
-        check_environment_owner(inputs.target, allowed_by(arguments))
-        check_plan_allowed(plan, allowed_by(arguments))
-        check_answerable(arguments)  # before anything is asked of an index
-        verification, chosen = _do(plan, inputs, inputs.target, arguments, environ, texts, writes)
+        check_environment_owner(inputs.target, allowed_by(asked.install.allow))
+        check_plan_allowed(plan, allowed_by(asked.install.allow))
+        check_answerable(asking)  # before anything is asked of an index
+        verification, chosen = _do(
+            plan, inputs, inputs.target, asked, asking, environ, texts, writes
+        )
     document = plan_json(plan, texts) | {
         "resolved": resolved_json(chosen),
         "verification": verification.to_json(),
     }
-    if arguments.json:
+    if asked.json:
         console.print_json(document | _project_document(found, written=writes is not None))
     else:
         console.print_result("")
@@ -101,9 +104,9 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             verification_sections(
                 verification,
                 texts,
-                verbose=arguments.verbose,
+                verbose=asked.verbose,
                 elsewhere=inputs.elsewhere,
-                command=typed_command(arguments),
+                command=typed_command(asked.options),
             )
         )
         console.print_result("\n" + texts.label("applied", build=plan.build))
@@ -135,7 +138,8 @@ def _do(  # noqa: PLR0917
     plan: Plan,
     inputs: PlanInputs,
     target: Target,
-    arguments: CommandLine,
+    asked: PlanRequest,
+    asking: Asking,
     environ: Mapping[str, str],
     texts: Texts,
     writes: ProjectPlan | None,
@@ -149,17 +153,17 @@ def _do(  # noqa: PLR0917
     uv = find_uv(environ, run_process)
     tool, made = None, Locked((), ())
     if writes:
-        tool = tool_of(writes, Path(target.prefix), environ, uv, offline=arguments.offline)
+        tool = tool_of(writes, Path(target.prefix), environ, uv, offline=asked.sources.offline)
         made = locked(writes, tool, plan)
 
     def agreed(wheels: Sequence[ChosenWheel]) -> None:
         chosen.extend(wheels)
-        if not arguments.json:
-            console.print_sections(resolved_sections(wheels, texts, verbose=arguments.verbose))
+        if not asked.json:
+            console.print_sections(resolved_sections(wheels, texts, verbose=asked.verbose))
             if made.more and tool:
                 more = ", ".join(made.more)
                 console.print_result(texts.label("project-more", tool=tool.name, more=more))
-        confirm(arguments, texts)
+        confirm(asking, texts)
 
     def verified() -> tuple[bool, str]:
         verification = verify(
@@ -178,9 +182,9 @@ def _do(  # noqa: PLR0917
             said += verification.evidence[-1:]  # how it ended, or what it printed last
         return right, ": ".join(said)
 
-    sources = index_config_of(arguments, environ, Path(target.prefix))
-    allowed = allowed_by(arguments)
-    with console.progress(texts, quiet=arguments.json) as progress:
+    sources = index_config_of(asked.sources, environ, Path(target.prefix))
+    allowed = allowed_by(asked.install.allow)
+    with console.progress(texts, quiet=asked.json) as progress:
         done = apply(
             plan,
             target,
@@ -201,13 +205,13 @@ def _do(  # noqa: PLR0917
     return seen[-1], chosen
 
 
-def allowed_by(arguments: CommandLine) -> Allowed:
-    """Return what `--allow` allows."""
+def allowed_by(allow: Sequence[str]) -> Allowed:
+    """Return what the values of `--allow` allow."""
     return Allowed(
-        conflicts="conflicts" in arguments.allow,
-        externally_managed="system" in arguments.allow,
-        conda="conda" in arguments.allow,
-        providers="provider" in arguments.allow,
+        conflicts="conflicts" in allow,
+        externally_managed="system" in allow,
+        conda="conda" in allow,
+        providers="provider" in allow,
     )
 
 
@@ -227,20 +231,23 @@ def companions_of(plan: Plan, inputs: PlanInputs) -> list[LocalWheel]:
     return [wheel for wheel in made if wheel.name in wanted]
 
 
-def _recover(arguments: CommandLine, environ: Mapping[str, str], texts: Texts) -> CommandLine:
+def _recover(
+    asked: PlanRequest, asking: Asking, environ: Mapping[str, str], texts: Texts
+) -> PlanRequest:
     """Put back what an interrupted run left half done, before anything is planned on it.
 
-    Return the command line without the children that described another environment than this.
+    Return the request without the children that described another environment than this.
     """
-    if arguments.processes is not None:
-        target = described_target(arguments.processes)
+    machine = asked.machine
+    if machine.processes is not None:
+        target = described_target(machine.processes)
     else:
-        target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
+        target = target_of(machine.python, environ=environ, cwd=Path.cwd(), runner=run_process)
     site = Site.of(target)
     if pending_recovery(site):
-        confirm(arguments, texts, "ask-recover", path=target.prefix)
+        confirm(asking, texts, "ask-recover", path=target.prefix)
 
-    said, changed = texts.label("recovered", path=target.prefix), "changed" in arguments.allow
+    said, changed = texts.label("recovered", path=target.prefix), "changed" in asked.install.allow
     if recover_interrupted(site, lambda: console.print_notice(said), allow_changed=changed):
-        return arguments._replace(processes=None)
-    return arguments
+        return asked._replace(machine=machine._replace(processes=None))
+    return asked

@@ -11,25 +11,25 @@ from ...messages.catalog import Language, Texts, load_texts
 from ...messages.sections import size as shown
 from ...utils.files import is_file
 from .. import console
-from ..flags import CommandLine
 from ..matrix_files import cache_folder, is_own_place, user_file
+from ..requests import CacheRequest
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(asked: CacheRequest, environ: Mapping[str, str], language: Language) -> int:
     """Do `cache dir`, `cache info` or `cache purge`.
 
     The wheels are in uv's cache, which is uv's. The rows of `matrix --update` are data: they are
     shown, and `matrix --forget` drops them.
     """
-    texts = load_texts("en" if arguments.json else language)
+    texts = load_texts("en" if asked.json else language)
     parent = cache_folder(environ)
     folders = {} if parent is None else {"readings": parent / "readings"}
     sizes = {name: size_of(folder) for name, folder in folders.items()}
     if parent is None:
         rows = [texts.label("cache-none")]
-    elif arguments.argument == "dir":
+    elif asked.words == ("dir",):
         rows = [str(parent)]
-    elif arguments.argument == "purge":
+    elif asked.words == ("purge",):
         real = [folder for folder in folders.values() if not _is_link(folder)]
         had = sum(map(size_of, real))
         rows = [row for folder in folders.values() for row in _purge(folder, texts)]
@@ -44,10 +44,10 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
         own = user_file(environ)
         if own is not None and is_file(own):
             rows.append(texts.label("cache-matrix", file=own, size=shown(own.stat().st_size)))
-    if arguments.json:
+    if asked.json:
         folder = None if parent is None else str(parent)
         console.print_json({"schema": 1, "folder": folder, "bytes": sizes})
-        for row in rows[1:] if arguments.argument == "purge" else ():
+        for row in rows[1:] if asked.words == ("purge",) else ():
             console.print_notice(row)
     else:
         console.print_result("\n".join(rows))

@@ -1,28 +1,41 @@
-"""`--check`: tell by the exit code whether the environment is right."""
+"""`--check`: say in one line, and by the exit code, whether the environment is right."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from ...messages.catalog import Language
+from ...messages.catalog import Language, load_texts
 from ...plan.model import Plan
+from ...report.check import check_line
 from ...resolve.cases import checked_plan
 from .. import console
-from ..flags import CommandLine
+from ..command_line import typed_command
 from ..inputs import gather_inputs
+from ..requests import CheckRequest
 from .plan import plan_exit_code
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
-    """Tell by the exit code whether the environment is right; as JSON the verdict, too."""
-    del language
-    inputs = gather_inputs(arguments, environ)
-    return tell([checked_plan(inputs.facts, inputs.options, inputs.matrix)], arguments)
+class CheckedPlan(NamedTuple):
+    """A plan as far as a check needs it, and its machine, where there are several."""
+
+    plan: Plan
+    machine: str = ""
 
 
-def tell(plans: Iterable[Plan], arguments: CommandLine) -> int:
-    """Return the exit code of the worst of `plans`, and print its verdict where JSON is wanted."""
-    worst = max(plans, key=plan_exit_code)
-    if arguments.json:
-        console.print_json({"schema": 1, "verdict": worst.verdict})
-    return plan_exit_code(worst)
+def run(asked: CheckRequest, environ: Mapping[str, str], language: Language) -> int:
+    """Say whether the environment is right."""
+    inputs = gather_inputs(asked.plan, environ)
+    checked = checked_plan(inputs.facts, inputs.options, inputs.matrix)
+    return tell([CheckedPlan(checked)], asked, language)
+
+
+def tell(plans: Iterable[CheckedPlan], asked: CheckRequest, language: Language) -> int:
+    """Return the exit code of the worst of `plans`, and print a line, or the document, of it."""
+    worst = max(plans, key=lambda each: plan_exit_code(each.plan))
+    if asked.plan.json:
+        console.print_json({"schema": 1, "verdict": worst.plan.verdict})
+    elif not asked.quiet:
+        texts = load_texts(language, typed_command(asked.plan.options))
+        console.print_result(check_line(worst.plan, worst.machine, texts))
+    return plan_exit_code(worst.plan)

@@ -9,49 +9,52 @@ from ...index.download import download_all
 from ...messages.catalog import Language, load_texts
 from ...messages.sections import size as size_of
 from .. import console
-from ..flags import CommandLine, alone
-from ..lock_inputs import PlannedGroups, lock_builder, plan_group, write_companions
+from ..flags import lacking
+from ..lock_inputs import LockPlace, PlannedGroups, lock_builder, plan_group, write_companions
+from ..requests import DownloadRequest
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(asked: DownloadRequest, environ: Mapping[str, str], language: Language) -> int:
     """Fetch everything the plan installs, for this machine or others, into a folder.
 
     Raises as `plan_group` and `download_groups`.
     """
-    _directory(arguments)  # a mistake is told before anything takes time
-    planned = plan_group(arguments, environ, language)
+    _directory(asked.directory)  # a mistake is told before anything takes time
+    planned = plan_group(asked.plan, environ, language)
     if isinstance(planned, int):
         return planned
-    return download_groups(planned, arguments, environ, language)
+    return download_groups(planned, asked, environ, language)
 
 
-def _directory(arguments: CommandLine) -> Path:
+def _directory(directory: str | None) -> Path:
     """Return where the wheels go. Raises Error `usage` without `-d`."""
-    if arguments.directory is None or "://" in arguments.directory:
-        raise alone("download", "-d DIR")
-    return Path(arguments.directory)
+    if directory is None or "://" in directory:
+        raise lacking("download", "-d DIR", "download -d wheels")
+    return Path(directory)
 
 
 def download_groups(
-    planned: PlannedGroups, arguments: CommandLine, environ: Mapping[str, str], language: Language
+    planned: PlannedGroups, asked: DownloadRequest, environ: Mapping[str, str], language: Language
 ) -> int:
     """Fetch the wheels of all groups.
 
     Raises Error `usage` without `-d`, `file-unwritable`, and those of `LockBuilder.files` and
     `download_all`.
     """
-    into = _directory(arguments)
+    into = _directory(asked.directory)
     groups, options, matrix = planned
-    maker = lock_builder(arguments, environ, options, matrix, None)
+    maker = lock_builder(
+        asked.plan, environ, options, matrix, LockPlace(companions=asked.directory)
+    )
     wanted = [one for group in groups for one in maker.files(group)]
     pinned = list({one.wheel.file: one for one in wanted}.values())
-    texts = load_texts("en" if arguments.json else language)
-    with console.progress(texts, quiet=arguments.json) as progress:
+    texts = load_texts("en" if asked.plan.json else language)
+    with console.progress(texts, quiet=asked.plan.json) as progress:
         download_all(maker.index, pinned, into, progress)
     made = write_companions(maker, groups, into)
     every = [*(one.wheel for one in pinned), *(companion.wheel for companion in made)]
     rows = [(row.name, row.version, row.file, row.size, row.sha256) for row in every]
-    if arguments.json:
+    if asked.plan.json:
         keys = ("name", "version", "file", "size", "sha256")
         files = [dict(zip(keys, row, strict=True)) for row in sorted(rows)]
         console.print_json({"schema": 1, "folder": str(into), "files": files})

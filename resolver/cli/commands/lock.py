@@ -19,8 +19,8 @@ from ...project.model import FOLDER
 from ...utils.files import check_place, write
 from ...utils.foreign_text import clean_text
 from .. import console
-from ..flags import CommandLine
-from ..lock_inputs import PlannedGroups, lock_builder, plan_group, write_companions
+from ..lock_inputs import LockPlace, PlannedGroups, lock_builder, plan_group, write_companions
+from ..requests import LockRequest
 
 FORMATS: Mapping[str, Callable[[Lock, Sequence[str]], str]] = {
     "requirements": lambda lock, _: requirements(lock),
@@ -31,42 +31,48 @@ FORMATS: Mapping[str, Callable[[Lock, Sequence[str]], str]] = {
 """The files are those of `-r`, from the directory of the lock."""
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(asked: LockRequest, environ: Mapping[str, str], language: Language) -> int:
     """Write the plan as a lock for a team.
 
     Raises as `plan_group` and `lock_groups`.
     """
-    planned = plan_group(arguments, environ, language)
+    planned = plan_group(asked.preferred, environ, language)
     if isinstance(planned, int):
         return planned
-    return lock_groups(planned, arguments, environ, language)
+    return lock_groups(planned, asked, environ, language)
 
 
 def lock_groups(
-    planned: PlannedGroups, arguments: CommandLine, environ: Mapping[str, str], language: Language
+    planned: PlannedGroups, asked: LockRequest, environ: Mapping[str, str], language: Language
 ) -> int:
     """Write a lock for each group.
 
     Raises Error `lock-needs-output` where several groups have no `-o`, `file-unwritable`, and
     those of `LockBuilder.lock` and of the format.
     """
-    if arguments.format == "dockerfile" and arguments.directory is None:
-        folder = Path(arguments.output or FOLDER).parent / FOLDER
-        arguments = arguments._replace(directory=folder.as_posix())
+    output = console.output_path(asked.output)
+    if asked.format == "dockerfile" and asked.directory is None:
+        folder = (output or Path(FOLDER)).parent / FOLDER
+        directory = folder.as_posix()
+        given = {**asked.plan.options, "directory": directory}
+        asked = asked._replace(directory=directory, plan=asked.plan._replace(options=given))
     groups, options, matrix = planned
-    if len(groups) > 1 and arguments.output is None:
+    if len(groups) > 1 and output is None:
         raise Error("lock-needs-output", count=len(groups))
-    output = None if arguments.output is None else Path(arguments.output)
     paths = _paths(output, groups)
-    maker = lock_builder(arguments, environ, options, matrix, output)
-    write_format, files = FORMATS[arguments.format], _required_files(arguments, maker.folder)
+    place = LockPlace(output, asked.directory, addresses=asked.format == "pylock")
+    maker = lock_builder(asked.plan, environ, options, matrix, place)
+    write_format, files = (
+        FORMATS[asked.format],
+        _required_files(asked.plan.install.requirement, maker.folder),
+    )
     texts = [clean_text(write_format(maker.lock(group), files)) for group in groups]
-    if arguments.directory is not None and "://" not in arguments.directory:
-        write_companions(maker, groups, Path(arguments.directory))
+    if asked.directory is not None and "://" not in asked.directory:
+        write_companions(maker, groups, Path(asked.directory))
     for path, text in zip(paths, texts, strict=True):
         if path is not None:
             write(path, text)
-    if arguments.json:
+    if asked.plan.json:
         rows = [
             {
                 "release": f"{group.distribution} {group.version}",
@@ -85,15 +91,15 @@ def lock_groups(
     return 0
 
 
-def _required_files(arguments: CommandLine, folder: Path) -> tuple[str, ...]:
+def _required_files(named: Sequence[str], folder: Path) -> tuple[str, ...]:
     """Return the requirements files of `-r`, and those that they include, from `folder`.
 
     Raises Error `requirements-unreadable`.
     """
     from ...requirements.files import collect_files
 
-    named = [Path(file) for file in arguments.requirement if not file.endswith(".toml")]
-    paths = (Path(os.path.relpath(path, folder)).as_posix() for path in collect_files(named))
+    files = [Path(file) for file in named if not file.endswith(".toml")]
+    paths = (Path(os.path.relpath(path, folder)).as_posix() for path in collect_files(files))
     return tuple(path if path.startswith("..") else f"./{path}" for path in paths)
 
 

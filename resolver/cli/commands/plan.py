@@ -18,9 +18,9 @@ from ...resolve.opened import plan_for
 from ...resolve.resolver import other_ways
 from .. import console
 from ..command_line import applying, looking, texts_for
-from ..flags import CommandLine
 from ..inputs import PlanInputs, gather_inputs, wheels_given
 from ..matrix_files import show_age
+from ..requests import InstallOptions, PlanRequest
 
 if TYPE_CHECKING:
     from ..project import ProjectPlan
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3, "unknown": 1}
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(asked: PlanRequest, environ: Mapping[str, str], language: Language) -> int:
     """Diagnose, and print the plan."""
-    inputs = gather_inputs(arguments, environ)
+    inputs = gather_inputs(asked, environ)
     if inputs.target:
-        wheels_given(arguments)
+        wheels_given(asked.sources.find_links)
     if inputs.facts.unknown:
         known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)
         plan = plan_by_cases(inputs.facts, inputs.options, inputs.matrix, known)
     else:
         plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
-    if plan.verdict == "impossible" or (arguments.verbose and not arguments.json):
+    if plan.verdict == "impossible" or (asked.verbose and not asked.json):
         ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
         plan = plan._replace(ways=ways)
-    plan = with_runs_on(plan, inputs, arguments)
-    print_plan(plan, inputs, arguments, language)
+    plan = with_runs_on(plan, inputs, asked)
+    print_plan(plan, inputs, asked, language)
     show_age(environ)
     return plan_exit_code(plan)
 
 
-def with_runs_on(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> Plan:
+def with_runs_on(plan: Plan, inputs: PlanInputs, asked: PlanRequest) -> Plan:
     """Return `plan` with the drivers and GPUs that its set can serve, where that is of interest."""
-    if not (arguments.json or arguments.verbose or arguments.driver):
+    if not (asked.json or asked.verbose or asked.machine.driver):
         return plan
     from ...resolve.serving import set_runs_on
 
@@ -65,36 +65,37 @@ def plan_exit_code(plan: Plan) -> int:
 def print_plan(
     plan: Plan,
     inputs: PlanInputs,
-    arguments: CommandLine,
+    asked: PlanRequest,
     language: Language,
 ) -> None:
     """Print a plan, for people or as JSON."""
     from ...report.plan import looking_section, plan_sections, shows_other_index
     from ...report.plan_document import plan_json
 
-    found = project_of(plan, inputs, arguments)
-    if arguments.json:
-        document = plan_json(plan, texts_for(arguments, "en"))
+    found = project_of(plan, inputs, asked.install)
+    if asked.json:
+        document = plan_json(plan, texts_for(asked.options, "en"))
         if found:
             from ...report.project import project_json
 
             document["project"] = project_json(found.project, found.changes, written=False)
         console.print_json(document)
         return
-    texts, asked = texts_for(arguments, language), inputs.options.chooses
-    here = wheels_at_hand(plan, arguments) if inputs.target else frozenset()
-    line = arguments
-    if inputs.target and arguments.offline:  # what it promises may need the network
+    texts, chooses = texts_for(asked.options, language), inputs.options.chooses
+    here = wheels_at_hand(plan, asked.sources.find_links) if inputs.target else frozenset()
+    options, folder = asked.options, asked.sources.find_links
+    if inputs.target and asked.sources.offline:  # what it promises may need the network
         complete = here.issuperset(wheel.file for wheel in plan.install)
-        line = line._replace(offline=complete and _has_required(plan, inputs.target, arguments))
+        complete = complete and _has_required(plan, inputs.target, folder)
+        options = {**options, "offline": complete}
     sections = plan_sections(
         plan,
         inputs.facts,
         texts,
-        verbose=arguments.verbose,
-        asked=asked,
+        verbose=asked.verbose,
+        asked=chooses,
         command=applying(
-            line, plan, inputs.facts, inputs.where, write=bool(found and found.changes)
+            options, plan, inputs.facts, inputs.where, write=bool(found and found.changes)
         ),
         where=inputs.where,
         at_hand=here,
@@ -105,29 +106,29 @@ def print_plan(
         changed = project_section(found.project, found.changes, texts, found.problem)
         sections = (*sections[:-1], changed, sections[-1])
     url = next((row.url for row in plan.unlock if row.url), "")
-    if url and shows_other_index(plan, asked=arguments.verbose or asked):
-        look = looking_section(looking(arguments, url, inputs.facts), texts)
+    if url and shows_other_index(plan, asked=asked.verbose or chooses):
+        look = looking_section(looking(asked.options, url, inputs.facts), texts)
         sections = (*sections[:-1], look, sections[-1])
     console.print_sections(sections)
 
 
-def project_of(plan: Plan, inputs: PlanInputs, arguments: CommandLine) -> ProjectPlan | None:
+def project_of(plan: Plan, inputs: PlanInputs, asked: InstallOptions) -> ProjectPlan | None:
     """Return what `plan` changes in the project of the environment, where it is one of a project.
 
     Raises as `plan_project`.
     """
-    if inputs.facts.python.project is None and not arguments.requirement:
+    if inputs.facts.python.project is None and not asked.requirement:
         return None
     from ..project import plan_project
 
-    return plan_project(plan, inputs, arguments)
+    return plan_project(plan, inputs, asked)
 
 
-def wheels_at_hand(plan: Plan, arguments: CommandLine) -> frozenset[str]:
+def wheels_at_hand(plan: Plan, find_links: str | None) -> frozenset[str]:
     """Return the files of `plan` that the folder of `--find-links` has."""
-    if arguments.find_links is None:
+    if find_links is None:
         return frozenset()
-    folder = Path(arguments.find_links)
+    folder = Path(find_links)
     return frozenset(
         wheel.file
         for wheel in plan.install
@@ -136,12 +137,12 @@ def wheels_at_hand(plan: Plan, arguments: CommandLine) -> frozenset[str]:
     )
 
 
-def _has_required(plan: Plan, target: Target, arguments: CommandLine) -> bool:
+def _has_required(plan: Plan, target: Target, find_links: str | None) -> bool:
     """Tell whether `--find-links` has a wheel of all that uv will have to choose."""
     from ...index.pinning import files_in_folder, wheel_target_of
     from ...index.wheel_choice import find_newest
 
-    folder, fits = wheels_given(arguments), wheel_target_of(target)
+    folder, fits = wheels_given(find_links), wheel_target_of(target)
     offers = [] if folder is None else files_in_folder(folder)
     wanted = map(Requirement, plan.requires)
     return all(find_newest(offers, one.name, one.specifier, fits) for one in wanted)

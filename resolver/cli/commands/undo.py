@@ -22,33 +22,33 @@ from ...messages.sections import size
 from ...probe.machine import target_of
 from ...utils.process import run as run_process
 from .. import console
-from ..confirmation import confirm, warn_of_leftovers
-from ..flags import CommandLine
+from ..confirmation import Asking, confirm, warn_of_leftovers
+from ..requests import UndoRequest
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(asked: UndoRequest, environ: Mapping[str, str], language: Language) -> int:
     """Put the environment back to before the last apply, or forget how it was before."""
-    texts = load_texts("en" if arguments.json else language)
-    target = target_of(arguments.python, environ=environ, cwd=Path.cwd(), runner=run_process)
+    texts = load_texts("en" if asked.json else language)
+    target = target_of(asked.python, environ=environ, cwd=Path.cwd(), runner=run_process)
     site = Site.of(target)
-    if arguments.forget:
-        return _forget(site, arguments, texts)
+    if asked.forget:
+        return _forget(site, asked, texts)
 
     def say(label: str, kept: str = "") -> None:
-        if arguments.json:
+        if asked.json:
             console.print_json({"schema": 1, "undone": True, "path": os.fspath(target.prefix)})
         else:
             console.print_result(texts.label(label, path=target.prefix, kept=kept))
 
-    changed = "changed" in arguments.allow
+    changed = "changed" in asked.allow
     if pending_recovery(site):
-        confirm(arguments, texts, "ask-recover", path=target.prefix)
+        confirm(Asking(asked.yes, asked.json), texts, "ask-recover", path=target.prefix)
         recover_interrupted(site, lambda: say("recovered"), allow_changed=changed)
         return 0
     last = next((row.begin for row in recorded_changes(site) if row.state == "committed"), None)
     if last is None:
-        return _discard_stage(site, arguments, texts)
-    confirm(arguments, texts, "ask-undo")
+        return _discard_stage(site, asked, texts)
+    confirm(Asking(asked.yes, asked.json), texts, "ask-undo")
     installed = distributions_here(target, site)
 
     def undone() -> None:
@@ -68,7 +68,7 @@ def _kept(target: Target, brought: Mapping[str, str]) -> str:
     return ", ".join(f"{row.name} {row.version}" for row in there)
 
 
-def _discard_stage(site: Site, arguments: CommandLine, texts: Texts) -> int:
+def _discard_stage(site: Site, asked: UndoRequest, texts: Texts) -> int:
     """Remove what a run staged that was killed before it changed anything.
 
     Raises Error `nothing-to-undo` where there is nothing.
@@ -77,7 +77,7 @@ def _discard_stage(site: Site, arguments: CommandLine, texts: Texts) -> int:
     freed = discard_stage(site)
     if freed is None:
         raise Error("nothing-to-undo")
-    if arguments.json:
+    if asked.json:
         document = {"schema": 1, "undone": False, "freed": freed, "path": site.prefix}
         console.print_json(document)
     else:
@@ -85,13 +85,13 @@ def _discard_stage(site: Site, arguments: CommandLine, texts: Texts) -> int:
     return 0
 
 
-def _forget(site: Site, arguments: CommandLine, texts: Texts) -> int:
+def _forget(site: Site, asked: UndoRequest, texts: Texts) -> int:
     """Remove what is kept for `undo_last`, and say how much that freed."""
     kept = size_of(site.state)
     if kept:  # else there is nothing to ask about, and all is as wanted: an image may be healthy
-        confirm(arguments, texts, "ask-forget", size=size(kept))
-    left = discard_undo_data(site, allow_changed="changed" in arguments.allow)
-    if arguments.json:
+        confirm(Asking(asked.yes, asked.json), texts, "ask-forget", size=size(kept))
+    left = discard_undo_data(site, allow_changed="changed" in asked.allow)
+    if asked.json:
         console.print_json({"schema": 1, "forgotten": True, "freed": kept - left})
     else:
         console.print_result(texts.label("forgotten", size=size(kept - left)))

@@ -19,8 +19,8 @@ from ...verify.runner import verify
 from ...verify.verification import Verification, verification_exit_code
 from .. import console
 from ..command_line import typed_command
-from ..flags import CommandLine
 from ..machine import probe_machine
+from ..requests import VerifyRequest
 
 
 class VerifiedEnvironment(NamedTuple):
@@ -31,16 +31,16 @@ class VerifiedEnvironment(NamedTuple):
     verification: Verification
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(asked: VerifyRequest, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference in the environment and say what ran where.
 
     Raises as `verify_environment`.
     """
-    _, _, verification = verify_environment(arguments, environ, language)
-    if arguments.json:
+    _, _, verification = verify_environment(asked, environ, language)
+    if asked.json:
         console.print_json(verification.to_json())
     else:
-        command = typed_command(arguments)
+        command = typed_command(asked.options)
         console.print_sections(
             verification_sections(verification, load_texts(language), command=command)
         )
@@ -48,7 +48,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
 
 def verify_environment(
-    arguments: CommandLine,
+    asked: VerifyRequest,
     environ: Mapping[str, str],
     language: Language,
     *,
@@ -58,12 +58,12 @@ def verify_environment(
 
     Raises as `require_environment`, `probe_machine` and `verify`.
     """
-    require_environment(arguments.python, environ, Path.cwd())
-    found, target = probe_machine(arguments, environ)
+    require_environment(asked.machine.python, environ, Path.cwd())
+    found, target = probe_machine(asked.machine, environ)
     if found.python.change == "unfinished":
         half = finding("change-unfinished", "error")
         console.print_notice(load_texts(language).summary(half))
-    quiet = arguments.json or not sys.stderr.isatty()
+    quiet = asked.json or not sys.stderr.isatty()
     with console.progress(load_texts(language), quiet=quiet) as progress:
         progress("verify")
         verification = verify(
@@ -71,8 +71,8 @@ def verify_environment(
             driver=found.driver,
             runner=run_process,
             environ=environ,
-            ignore_gpus=arguments.ignore_gpu,
-            provider=arguments.provider,
+            ignore_gpus=asked.ignore_gpu,
+            provider=asked.provider,
             with_torch=with_torch,
             pythonpath=environ.get("PYTHONPATH"),
         )

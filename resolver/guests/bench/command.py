@@ -14,9 +14,10 @@ from pathlib import Path
 from ...cli import console
 from ...cli.command_line import texts_for, typed_command
 from ...cli.commands.verify import VerifiedEnvironment, verify_environment
-from ...cli.flags import PROVIDERS, CommandLine
+from ...cli.flags import PROVIDERS
 from ...cli.machine import with_unknown_releases
 from ...cli.options import plan_options_of
+from ...cli.requests import InstallOptions, PlanRequest
 from ...data_files import DATA
 from ...errors import Error, cause
 from ...facts.model import Facts
@@ -38,26 +39,26 @@ UNUSABLE = frozenset({"import-failed", "gutted", "numpy-too-new", "runtime-too-o
 """Notes of an environment whose onnxruntime cannot run any model."""
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(request: BenchRequest, environ: Mapping[str, str], language: Language) -> int:
     """Run real inference with a model, and say what ran where.
 
     Raises as `verify_environment`.
     """
-    request = arguments.request(BenchRequest)
-    if arguments.provider != PROVIDERS[0]:
-        clash = f"--provider {arguments.provider}, MODEL.onnx, --bench"
+    if request.verify.provider != PROVIDERS[0]:
+        clash = f"--provider {request.verify.provider}, MODEL.onnx, --bench"
         raise Error("flags-clash", flags=clash)
     read_shapes(request.shape)  # a mistake is told before anything takes time
-    if arguments.argument and not Path(arguments.argument).is_file():
-        raise Error("model-unreadable", file=arguments.argument, problem=cause("file-absent"))
+    for model in request.words:
+        if not Path(model).is_file():
+            raise Error("model-unreadable", file=model, problem=cause("file-absent"))
     if request.report:
         check_place(Path(request.report))
-    about = verify_environment(arguments, environ, language, with_torch=False)
-    return _verify_model(arguments, environ, language, about)
+    about = verify_environment(request.verify, environ, language, with_torch=False)
+    return _verify_model(request, environ, language, about)
 
 
 def _verify_model(
-    arguments: CommandLine,
+    request: BenchRequest,
     environ: Mapping[str, str],
     language: Language,
     about: VerifiedEnvironment,
@@ -66,16 +67,16 @@ def _verify_model(
     from .report import bench_sections, model_sections
 
     _, target, verification = about
-    request = arguments.request(BenchRequest)
+    asked, model = request.verify, next(iter(request.words), None)
     redact = partial(redact_text, home=environ.get("HOME") or environ.get("USERPROFILE"))
     texts = load_texts(language)
-    with console.progress(texts, quiet=arguments.json) as progress:
+    with console.progress(texts, quiet=asked.json) as progress:
         place = MeasuringPlace(
             target=Path(target.executable),
-            model=Path(arguments.argument or OWN_MODEL).resolve(),
-            shown=redact(str(arguments.argument or OWN_MODEL.name)),
+            model=Path(model or OWN_MODEL).resolve(),
+            shown=redact(str(model or OWN_MODEL.name)),
             shapes=read_shapes(request.shape),
-            ignored=arguments.ignore_gpu,
+            ignored=asked.ignore_gpu,
             environ=environ,
             runner=run_process,
             progress=progress,
@@ -87,14 +88,14 @@ def _verify_model(
             else Measured(without_run(verification, place.shown))
         )
     report, bench, advice = measured.report, measured.bench, measured.advice
-    command = typed_command(arguments)
+    command = typed_command(asked.options)
     sections = model_sections(report, texts, command) if usable else ()
     if bench is not None and advice is not None:
         sections += bench_sections(bench, advice, texts)
     if verification.verdict != "works":
         first, *others = verification_sections(verification, texts, command=command)
         sections = (first, *sections, *others)
-    if arguments.json:
+    if asked.json:
         document = {**verification.to_json(), "verdict": report.verdict, "model": report.to_json()}
         if bench is not None and advice is not None:
             document |= {"bench": bench.to_json(), "advice": advice.to_json()}
@@ -103,7 +104,7 @@ def _verify_model(
         console.print_sections(sections)
     if request.report:
         try:
-            _write_page(arguments, about, measured, sections, redact, language)
+            _write_page(request, about, measured, sections, redact, language)
         except Error as error:
             failed = texts.error(error)
             console.print_error(failed, texts, as_json=False)
@@ -114,7 +115,7 @@ def _verify_model(
 
 
 def _write_page(  # noqa: PLR0917
-    arguments: CommandLine,
+    request: BenchRequest,
     about: VerifiedEnvironment,
     measured: Measured,
     sections: Sequence[Section],
@@ -130,10 +131,12 @@ def _write_page(  # noqa: PLR0917
     from .page import render, times_by_row
 
     found, target, verification = about
-    texts = texts_for(arguments, language)
+    texts = texts_for(request.verify.options, language)
     matrix = add_torch(load_matrix(torch=False))
     found = with_unknown_releases(found, target, matrix)
-    plan = resolve(found, plan_options_of(arguments), matrix, unlocking=False)
+    install = InstallOptions(ignore_gpu=request.verify.ignore_gpu)
+    options = plan_options_of(PlanRequest(install=install))
+    plan = resolve(found, options, matrix, unlocking=False)
     told = [(texts.summary(row), texts.remedy(row)) for row in plan.findings]
     said = [" – ".join(filter(None, pair)) for pair in told]
     loaded = verification.libraries if verification.verdict == "works" else ()  # else listed before
@@ -152,7 +155,7 @@ def _write_page(  # noqa: PLR0917
         made=console.made_today(texts),
         redact=redact,
     )
-    console.write_file(arguments.request(BenchRequest).report, page, texts)
+    console.write_file(request.report, page, texts)
 
 
 def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:

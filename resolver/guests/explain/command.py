@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from ...cli import console
 from ...cli.command_line import SYSTEM, applying, command_line, texts_for
-from ...cli.flags import CommandLine, given
-from ...cli.guests import FLAGS
 from ...cli.inputs import gather_inputs, require_known
 from ...cli.options import plan_options_of
 from ...cli.parser import parse
+from ...cli.requests import PlanRequest, made
 from ...cli.streams import shows_chinese
 from ...cli.text_files import STDIN, TextBegin, place, read_texts
 from ...data_files import load_table
@@ -54,9 +53,9 @@ class Looked(NamedTuple):
     """Where the environment is."""
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(request: ExplainRequest, environ: Mapping[str, str], language: Language) -> int:
     """Explain a log, or what several files say together. Raises Error `log-unreadable`."""
-    files = (arguments.argument or STDIN, *arguments.others)
+    asked, files = request.plan, request.words or (STDIN,)
     if STDIN in files and sys.stdin.isatty():
         console.print_notice(load_texts(language).label("explain-reads-stdin"))
     table = parse_failures(load_table("failures"))
@@ -64,14 +63,13 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     begins, text = read_texts(files, search)
     if search.language and not console.is_language_set(environ) and shows_chinese():
         language = search.language
-    alone = arguments.request(ExplainRequest).text_only
-    looked = None if alone else _looked(arguments, environ, language)
-    environment = _environment(arguments, search.shown)
+    looked = None if request.text_only else _looked(asked, environ, language)
+    environment = _environment(asked, search.shown)
     if looked and environment and _is_another(looked, environment):
         looked = None
     if looked is None and environment:
-        arguments = arguments._replace(python=environment)
-    texts = texts_for(arguments, "en" if arguments.json else language)
+        asked = asked._replace(options={**asked.options, "python": environment})
+    texts = texts_for(asked.options, "en" if asked.json else language)
     build = looked.facts.onnxruntime if looked else None
     release = build.version if build else None
     has_gpu = bool(looked and looked.facts.gpus)
@@ -80,15 +78,15 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     found = on_system(found, system, table)
     answer = _answer(search, found, texts, looked, table)
     mends = answer.mending
-    command = _command(arguments, mends, looked, search.shown.system or SYSTEM)
+    command = _command(asked, mends, looked, search.shown.system or SYSTEM)
     installs: tuple[Wheel, ...] = ()
     if mends.arguments[-1:] == ("--apply",):
         flags = mends.arguments[:-1]
         plan = looked.plan_with(flags) if looked and flags else looked and looked.plan
-        plan = plan or _planned_by_outputs(arguments, text, search.shown)
+        plan = plan or _planned_by_outputs(asked, text, search.shown)
         installs = plan.install if plan else ()
     listed = [f"{wheel.name} {wheel.version}" for wheel in installs]
-    if arguments.json:
+    if asked.json:
         document = explanation_json(
             found, texts, answer.here, mends, command=command, installs=listed
         )
@@ -102,7 +100,7 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
             mends,
             command=command,
             installs=listed,
-            machine=_name(arguments, texts),
+            machine=_name(asked, texts),
             origins={each.code: each.name[language] for each in table.origins},
             place=partial(place, begins),
         )
@@ -138,30 +136,30 @@ def _answer(
     return Answer(here, Mending(reason("mend-over")) if search.is_over else mends)
 
 
-def _command(arguments: CommandLine, mends: Mending, looked: Looked | None, system: System) -> str:
+def _command(asked: PlanRequest, mends: Mending, looked: Looked | None, system: System) -> str:
     """Return what is to be typed; empty where no command of this program fixes it."""
     if looked and mends.arguments[-1:] == ("--apply",):
         flags = mends.arguments[:-1]
         plan = looked.plan_with(flags) if flags else looked.plan
-        return applying(_with(arguments, flags), plan, looked.facts, looked.where)
+        return applying(_with(asked, flags).options, plan, looked.facts, looked.where)
     if mends.arguments or mends.looks:
-        return command_line(arguments, *mends.arguments, system=SYSTEM if looked else system)
+        return command_line(asked.options, *mends.arguments, system=SYSTEM if looked else system)
     return ""
 
 
-def _name(arguments: CommandLine, texts: Texts) -> str:
+def _name(asked: PlanRequest, texts: Texts) -> str:
     """Return what the machine that is looked at is called."""
-    file = arguments.facts_file
+    file = asked.machine.facts_file
     return texts.label("explain-this-machine") if file is None else Path(file).name
 
 
-def _environment(arguments: CommandLine, shown: ShownInLog) -> str | None:
+def _environment(asked: PlanRequest, shown: ShownInLog) -> str | None:
     """Return the environment that a log names, as `--python` takes it; None: none, or one is given.
 
     A Python without an environment of its own has its program beside its libraries on Windows.
     """
     root = shown.environment
-    if root is None or arguments.python is not None or arguments.facts:
+    if root is None or asked.machine.python is not None or asked.machine.facts:
         return None
     alone = re.split(r"[\\/]", root)[-1].lower().startswith("python")
     return root + ("\\python.exe" if alone and shown.system == "windows" else "")
@@ -172,7 +170,7 @@ def _is_another(looked: Looked, environment: str) -> bool:
     return not (looked.facts.python.executable or "").startswith(environment)
 
 
-def _planned_by_outputs(arguments: CommandLine, text: str, shown: ShownInLog) -> Plan | None:
+def _planned_by_outputs(asked: PlanRequest, text: str, shown: ShownInLog) -> Plan | None:
     """Return the plan for the machine whose outputs stand in a text; None where they lack a part.
 
     An architecture that no output shows is taken to be x86_64.
@@ -195,7 +193,7 @@ def _planned_by_outputs(arguments: CommandLine, text: str, shown: ShownInLog) ->
     facts, matrix = from_json(document), load_matrix(torch=False)
     if facts.package(TORCH) is not None:
         matrix = add_torch(matrix)
-    return _planned(arguments, facts, plan_options_of(arguments), matrix, "there").plan
+    return _planned(asked, facts, plan_options_of(asked), matrix, "there").plan
 
 
 def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
@@ -205,19 +203,19 @@ def _files_json(begins: Sequence[TextBegin]) -> dict[str, object]:
     return {"files": [{"file": each.file, "line_number": each.line} for each in begins]}
 
 
-def _looked(
-    arguments: CommandLine, environ: Mapping[str, str], language: Language
-) -> Looked | None:
+def _looked(asked: PlanRequest, environ: Mapping[str, str], language: Language) -> Looked | None:
     """Return what is seen of the machine, and the plan for it; None where it cannot be looked at.
 
     A log can be explained without: what keeps the machine from being read is said, and no more.
     """
     try:
-        inputs = gather_inputs(arguments, environ)
+        inputs = gather_inputs(asked, environ)
         require_known(inputs.facts)
-        return _planned(arguments, inputs.facts, inputs.options, inputs.matrix, inputs.where)
+        return _planned(asked, inputs.facts, inputs.options, inputs.matrix, inputs.where)
     except Error as error:
-        if error.code != "machine-unknown" and (arguments.facts or arguments.python is not None):
+        if error.code != "machine-unknown" and (
+            asked.machine.facts or asked.machine.python is not None
+        ):
             raise
         texts = load_texts(language)
         console.print_notice(texts.label("explain-not-looked", why=texts.error(error).text))
@@ -225,7 +223,7 @@ def _looked(
 
 
 def _planned(
-    arguments: CommandLine, facts: Facts, options: PlanOptions, matrix: Matrix, where: Where
+    asked: PlanRequest, facts: Facts, options: PlanOptions, matrix: Matrix, where: Where
 ) -> Looked:
     """Return a machine with the plan for it."""
     from ...matrix.load import add_torch
@@ -235,15 +233,14 @@ def _planned(
 
     @cache
     def plan_with(flags: tuple[str, ...]) -> Plan:
-        wanted = plan_options_of(_with(arguments, flags))
+        wanted = plan_options_of(_with(asked, flags))
         return plan(wanted, add_torch(matrix))
 
     releases = frozenset(build.version for build in matrix.builds)
     return Looked(facts, plan(options, matrix), plan_with, releases, where)
 
 
-def _with(arguments: CommandLine, flags: tuple[str, ...]) -> CommandLine:
-    """Return the command line with these flags besides."""
-    besides = parse(flags)
-    changed = {flag.field: given(besides, flag) for flag in FLAGS if given(besides, flag)}
-    return arguments._replace(**changed)
+def _with(asked: PlanRequest, flags: tuple[str, ...]) -> PlanRequest:
+    """Return what is asked with these flags besides."""
+    options = {**asked.options, **parse(flags).options}
+    return made(asked, {**options, "options": options})

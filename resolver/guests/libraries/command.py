@@ -10,9 +10,9 @@ from typing import Any
 from ...cli import console
 from ...cli.command_line import SYSTEM, in_shells
 from ...cli.commands.plan import VERDICT_EXIT, print_plan
-from ...cli.flags import CommandLine, alone
+from ...cli.flags import lacking
 from ...cli.inputs import PlanInputs, gather_inputs
-from ...cli.lock_inputs import group_of_one, lock_builder
+from ...cli.lock_inputs import LockPlace, group_of_one, lock_builder
 from ...facts.model import Facts
 from ...index.download import download_all
 from ...messages.catalog import Language, Texts, load_texts
@@ -33,38 +33,39 @@ PARTS = ".ortgpu-fix-wheels"
 """The directory of the wheels in that of `-d`, until they are unpacked: a name of ours alone."""
 
 
-def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(request: LibrariesRequest, environ: Mapping[str, str], language: Language) -> int:
     """Write the libraries that an onnxruntime links into the directory of `-d`.
 
     The rules of every plan choose them. Where nothing works on the machine that is shown, and 3
     returned. Raises Error `usage` without `-d`, those of `gather_inputs`, `find_carried`,
     `LockBuilder.files`, `download_all`, `unpack` and `write_manifest`.
     """
-    if line.directory is None:
-        raise alone("download", "-d DIR")
-    into = Path(line.directory)
-    program = line.request(LibrariesRequest).for_
-    inputs = gather_inputs(line, environ)
+    if request.directory is None:
+        raise lacking("download", "-d DIR", "download -d gpu-libraries --libraries")
+    asked, into, program = request.plan, Path(request.directory), request.for_
+    inputs = gather_inputs(asked, environ)
     carried = find_carried(Path(program), inputs.facts.platform) if program else None
-    texts = load_texts("en" if line.json else language)
+    texts = load_texts("en" if asked.json else language)
     inputs = _for_programs(inputs, carried)
     if like := _like(inputs, carried):
-        console.print_notice(texts.label("libraries-like", version=line.ort, like=like))
+        console.print_notice(texts.label("libraries-like", version=asked.install.ort, like=like))
         options = inputs.options._replace(onnxruntime=f"=={like}")
         inputs = inputs._replace(options=options)
     plan = resolve(inputs.facts, inputs.options, inputs.matrix)
     wheels = library_wheels(plan, inputs.matrix)
-    version = carried.version if carried else (like and line.ort) or plan.release
+    version = carried.version if carried else (like and asked.install.ort) or plan.release
     if not wheels:
         if carried is not None:  # no other will be there
             rejected = tuple(row for row in plan.rejected if row.version == version)
             plan = plan._replace(rejected=rejected)
-        print_plan(plan, inputs, line, language)
+        print_plan(plan, inputs, asked, language)
         return VERDICT_EXIT["impossible"]
-    maker = lock_builder(line, environ, inputs.options, inputs.matrix, None)
+    maker = lock_builder(
+        asked, environ, inputs.options, inputs.matrix, LockPlace(companions=request.directory)
+    )
     alone_there = plan._replace(selection=tuple(wheels), requires=())
     pinned = maker.files(group_of_one(alone_there, inputs, inputs.facts))
-    with console.progress(texts, quiet=line.json) as progress:
+    with console.progress(texts, quiet=asked.json) as progress:
         paths = download_all(maker.index, pinned, into / PARTS, progress)
         files = unpack(dict(zip((pin.wheel for pin in pinned), paths, strict=True)), into, progress)
     document = {
@@ -81,7 +82,7 @@ def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> in
     }
     write_manifest(into, document)
     shutil.rmtree(into / PARTS, ignore_errors=True)
-    if line.json:
+    if asked.json:
         console.print_json(document)
         return 0
     size = size_of(sum(file.size for file in files))

@@ -6,43 +6,49 @@ from typing import NamedTuple
 
 from ...cli.flags import CommandLine, Flag, refuse
 from ...cli.guests import Command, Guest
+from ...cli.requests import PlanRequest, several_files
 from ...errors import Error
 
 
 class LibrariesRequest(NamedTuple):
-    """The flags of this guest."""
+    """Fetch libraries."""
 
-    libraries: bool = False
+    plan: PlanRequest = PlanRequest()
+    directory: str | None = None
     for_: str | None = None
 
 
 def _claim(line: CommandLine) -> str | None:
-    return "download_libraries" if line.request(LibrariesRequest).libraries else None
+    return "download_libraries" if "libraries" in line.options else None
 
 
 def _check(line: CommandLine) -> None:
     """Refuse what means nothing to a program that is not Python."""
-    libraries, program = line.request(LibrariesRequest)
-    refuse((bool(program) and not libraries, "--for", "download --libraries"))
+    options = line.options
+    refuse(("for_" in options and "libraries" not in options, "--for", "download --libraries"))
     of_python = {
-        "--python": line.python,
-        "--torch": line.torch,
-        "--requirement": line.requirement,
-        f"--provider {line.provider}": line.provider != "cuda",
-        "several --facts": line.machines,
+        "--python": "python" in options,
+        "--torch": "torch" in options,
+        "--requirement": "requirement" in options,
+        f"--provider {options.get('provider')}": "provider" in options,
+        "several --facts": several_files(options.get("facts", ())),
     }
     clash = next((flag for flag, given in of_python.items() if given), None)
-    if libraries and clash:
+    if "libraries" in options and clash:
         raise Error("flags-clash", flags=f"--libraries, {clash}")
-    if program and line.ort:
+    if "for_" in options and "ort" in options:
         raise Error("flags-clash", flags="--for, --ort")
 
 
 GUEST = Guest(
-    commands={"download_libraries": Command("command", typed="download", looks=True)},
+    commands={
+        "download_libraries": Command(
+            "command", LibrariesRequest(), typed="download", environment="none", looks=True
+        )
+    },
     flags=(
-        Flag("libraries", "nothing", commands=("download",), partner="download"),
-        Flag("for", "value", "PATH", commands=("download",), partner="download --libraries"),
+        Flag("libraries", "install", "nothing", commands=("download",)),
+        Flag("for", "install", "value", "PATH", commands=("download",)),
     ),
     claim=_claim,
     check=_check,

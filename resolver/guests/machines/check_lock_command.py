@@ -7,20 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...cli import console
-from ...cli.flags import CommandLine
 from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
+from .guest import CheckLockRequest
 from .lock_text import OURS, read_included, read_lock_text, tells_of
 
 if TYPE_CHECKING:
     from ...cli.inputs import PlanInputs
+    from ...cli.requests import PlanRequest
     from .parse_lock import Included
     from .parsed_lock import ParsedLock
 
 DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(request: CheckLockRequest, environ: Mapping[str, str], language: Language) -> int:
     """Tell whether a lock still holds here, and what has drifted from it.
 
     Where this machine has no GPU, as in CI, it is held against each machine of this platform that
@@ -30,12 +31,12 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
 
     Raises Error `lock-unreadable`, and those of `gather_inputs`.
     """
-    file = arguments.argument or ""
+    file = "".join(request.words)
     text = read_lock_text(file)
     included = read_included(file, text)
     if tells_of(OURS, text, included):
-        return _check(text, included, arguments, environ, language)
-    if arguments.json:  # as of most projects
+        return _check(file, text, included, request.plan, environ, language)
+    if request.plan.json:  # as of most projects
         from .drift_report import not_ours_json
 
         console.print_json(not_ours_json(file))
@@ -44,10 +45,11 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     return 0
 
 
-def _check(
+def _check(  # noqa: PLR0917
+    file: str,
     text: str,
     included: Included,
-    arguments: CommandLine,
+    asked: PlanRequest,
     environ: Mapping[str, str],
     language: Language,
 ) -> int:
@@ -55,8 +57,9 @@ def _check(
 
     from ...cli.described import describes_environment, start_looking
 
-    if not arguments.facts:
-        arguments = arguments._replace(processes=start_looking(arguments, environ))
+    machine = asked.machine
+    if not machine.facts:
+        machine = machine._replace(processes=start_looking(machine, environ))
     from ...cli.inputs import gather_inputs, require_known
     from ...matrix.load import add_torch
     from ...matrix.torch import TORCH
@@ -64,21 +67,20 @@ def _check(
     from .drift_report import drift_json, drift_sections
     from .parse_lock import read_lock
 
-    file = arguments.argument or ""
     locked = read_lock(text, file, included)
-    alone = describes_environment(arguments, environ, Path.cwd())
-    inputs = gather_inputs(arguments, environ)
-    held_on = held_against(locked, inputs, alone=alone, python=arguments.python)
+    alone = describes_environment(machine, environ, Path.cwd())
+    inputs = gather_inputs(asked._replace(machine=machine), environ)
+    held_on = held_against(locked, inputs, alone=alone, python=machine.python)
     for facts, _ in held_on:
         require_known(facts)
     torch = any(pin.name == TORCH for pin in locked.pins)
     matrix = add_torch(inputs.matrix) if torch else inputs.matrix
     held = (
-        replace(drift(locked, facts, inputs.options, matrix, installed=not alone), machine=machine)
-        for facts, machine in held_on
+        replace(drift(locked, facts, inputs.options, matrix, installed=not alone), machine=other)
+        for facts, other in held_on
     )
     found = max(held, key=lambda each: DRIFT_EXIT[each.verdict])
-    if arguments.json:
+    if asked.json:
         console.print_json(drift_json(found, locked, file, matrix, load_texts("en")))
     else:
         texts = load_texts(language)

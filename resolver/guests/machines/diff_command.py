@@ -8,40 +8,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...cli import console
-from ...cli.flags import CommandLine
 from ...data_files import load_table
 from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, load_texts
-from .guest import MachinesRequest
+from .guest import DiffRequest
 from .lock_text import NAME, read_included, read_lock_text, tells_of
 
 if TYPE_CHECKING:
     from .difference import ProjectState, Update
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(asked: DiffRequest, environ: Mapping[str, str], language: Language) -> int:
     """Say what the step from one state to another changes; 1 where a machine falls out.
 
     Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`.
     """
-    files = [str(arguments.argument), *arguments.others]
-    hosts = _hosts(arguments, environ)
+    files, hosts = asked.words, _hosts(asked, environ)
     states = [_read_state(file) for file in files]
-    if not any(states) and not arguments.json:  # most projects
+    if not any(states) and not asked.json:  # most projects
         console.print_result(load_texts(language).label("diff-same"))
         return 0
     from .difference_report import difference_json, difference_sections
 
-    found = _compared(states[0], states[1], hosts, arguments.python)
-    if arguments.json:
+    found = _compared(states[0], states[1], hosts, asked.python)
+    if asked.json:
         console.print_json(difference_json(found, files[0], files[1], load_texts("en")))
     else:
         console.print_sections(difference_sections(found, load_texts(language)))
     return int(any(host.falls_out for host in found.hosts))
 
 
-def _hosts(arguments: CommandLine, environ: Mapping[str, str]) -> list[tuple[str, Facts]]:
+def _hosts(asked: DiffRequest, environ: Mapping[str, str]) -> list[tuple[str, Facts]]:
     """Return the machines that have to run both states, with the Python that `--python` names.
 
     Raises Error `value-unknown` where that is no version, and as `read_facts` does.
@@ -50,14 +48,14 @@ def _hosts(arguments: CommandLine, environ: Mapping[str, str]) -> list[tuple[str
     from ...probe.interpreter import is_version
     from .facts_files import read_machines
 
-    python = arguments.python
+    python = asked.python
     if python is not None and not is_version(python, environ, Path.cwd()):
         problem = Error("value-unknown", flag="--python", value=python, choices="3.11, 3.12, …")
         raise Error("usage", problem=problem)
-    hosts = read_machines([*arguments.request(MachinesRequest).hosts, *arguments.facts])
+    hosts = read_machines([*asked.hosts, *asked.facts])
     if python is None:
         return hosts
-    return [(name, in_new_environment(host, arguments)) for name, host in hosts]
+    return [(name, in_new_environment(host, python)) for name, host in hosts]
 
 
 def _compared(

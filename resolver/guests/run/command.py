@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ...cli import console
 from ...cli.command_line import SYSTEM, in_shells, typed_command
-from ...cli.flags import CommandLine
+from ...cli.flags import Options
 from ...data_files import load_table
 from ...errors import Error
 from ...log_lines.explanations import Explanation
@@ -50,31 +50,31 @@ NOT_ON_THE_GPU = 6
 SIGNALLED = 128
 
 
-def run(line: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(request: RunRequest, environ: Mapping[str, str], language: Language) -> int:
     """Run the program to its end; return its own exit code, or 6 where `--require-gpu` is not met.
 
     Raises Error `program-not-started`, those of `find_interpreter`, and, before the program is
     started, `file-unwritable`.
     """
-    request = line.request(RunRequest)
-    texts = load_texts("en" if line.json else language)
-    child = in_environment(environ, line.python)
-    if line.output is not None:
-        check_place(Path(line.output))
+    texts = load_texts("en" if request.json else language)
+    child = in_environment(environ, request.python)
+    output = console.output_path(request.output)
+    if output is not None:
+        check_place(output)
 
     def tell(session: InferenceSession) -> None:
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
 
     table = parse_failures(load_table("failures"))
     printed = Search(table)
-    reads = request.require_gpu and not python_of(line.rest, child)  # else its sessions tell
+    reads = request.require_gpu and not python_of(request.rest, child)  # else its sessions tell
     status, seen = watch_program(
-        line.rest, child, tell if request.live else None, printed.feed if reads else None
+        request.rest, child, tell if request.live else None, printed.feed if reads else None
     )
     found = () if seen.sessions else printed.explanations(texts.language)
     failures = tuple(each for each in found if each.severity == "error")
-    report = _report(line, status, seen, child, table, failures, texts)
-    _write(report, line, texts)
+    report = _report(request, status, seen, child, table, failures, texts)
+    _write(report, request, texts)
     if request.require_gpu and (failures or any(map(without_gpu, seen.sessions))):
         return NOT_ON_THE_GPU
     return status if status >= 0 else SIGNALLED - status
@@ -92,7 +92,7 @@ def in_environment(environ: Mapping[str, str], python: str | None) -> dict[str, 
 
 
 def _report(  # noqa: PLR0917
-    line: CommandLine,
+    request: RunRequest,
     status: int,
     seen: ProgramSeen,
     environ: Mapping[str, str],
@@ -111,37 +111,37 @@ def _report(  # noqa: PLR0917
     for group in grouped(seen.sessions, made_by, explain):
         knobs = knobs_of(applications, group)
         pids = {each.pid for each in group.sessions}
-        command = _program(line, seen, pids)
+        command = _program(request.options, seen, pids)
         advice = advice_of(group, knobs, _packed(seen, pids))
         groups.append(Advised(group=group, knobs=knobs, advice=advice, command=command))
     verdict = judge_program(seen, printed)
-    instead = _instead(line, environ) if verdict == "not-installed" else ""
+    instead = _instead(request, environ) if verdict == "not-installed" else ""
     return ProgramReport(
-        command=pasted_commands(line.rest, SYSTEM)[0].text,
+        command=pasted_commands(request.rest, SYSTEM)[0].text,
         status=status,
         verdict=verdict,
         seen=seen,
         groups=tuple(groups),
         printed=printed,
         instead=instead,
-        diagnose="" if instead else _diagnose(line, seen),
-        measure=_measure(line, [each.group for each in groups], seen),
+        diagnose="" if instead else _diagnose(request.options, seen),
+        measure=_measure(request.options, [each.group for each in groups], seen),
     )
 
 
-def _instead(line: CommandLine, environ: Mapping[str, str]) -> str:
+def _instead(request: RunRequest, environ: Mapping[str, str]) -> str:
     """Return the command that runs the program with the `.venv` here, which nothing named."""
-    named = os.path.basename(line.rest[0]) != line.rest[0]  # noqa: PTH119 - PATH is not asked then
+    named = os.path.basename(request.rest[0]) != request.rest[0]  # noqa: PTH119 - PATH is not asked then
     folder = chosen_by(None, environ, Path.cwd())
-    if line.python is not None or named or folder not in FOLDERS:
+    if request.python is not None or named or folder not in FOLDERS:
         return ""
-    return in_shells(("ortgpu-fix", "run", "--python", folder, "--", *line.rest))
+    return in_shells(("ortgpu-fix", "run", "--python", folder, "--", *request.rest))
 
 
-def _program(line: CommandLine, seen: ProgramSeen, pids: Iterable[int]) -> TypedCommand:
+def _program(options: Options, seen: ProgramSeen, pids: Iterable[int]) -> TypedCommand:
     """Return this program with the flags that were given, for the first Python of `pids`."""
     found = (each.executable for each in seen.libraries if each.pid in pids)
-    return typed_command(line._replace(python=next(filter(None, found), line.python)))
+    return typed_command({**options, "python": next(filter(None, found), options.get("python"))})
 
 
 def _packed(seen: ProgramSeen, pids: Iterable[int]) -> Packed | None:
@@ -153,7 +153,7 @@ def _packed(seen: ProgramSeen, pids: Iterable[int]) -> Packed | None:
     return None
 
 
-def _diagnose(line: CommandLine, seen: ProgramSeen) -> str:
+def _diagnose(options: Options, seen: ProgramSeen) -> str:
     """Return the command that looks at the environment of the first session without the GPU.
 
     Or at that of a Python that looked for onnxruntime, where none has it.
@@ -161,11 +161,13 @@ def _diagnose(line: CommandLine, seen: ProgramSeen) -> str:
     pids = {each.pid for each in seen.sessions if without_gpu(each)}
     pids |= {each.pid for each in seen.libraries if each.makes_none}
     if not pids and not seen.libraries and seen.missing:
-        return in_shells(typed_command(line._replace(python=seen.missing[0].executable)).words)
-    return in_shells(_program(line, seen, pids).words) if pids and not _packed(seen, pids) else ""
+        return in_shells(typed_command({**options, "python": seen.missing[0].executable}).words)
+    return (
+        in_shells(_program(options, seen, pids).words) if pids and not _packed(seen, pids) else ""
+    )
 
 
-def _measure(line: CommandLine, groups: list[SessionGroup], seen: ProgramSeen) -> str:
+def _measure(options: Options, groups: list[SessionGroup], seen: ProgramSeen) -> str:
     """Return the command that measures a model, with the shapes that it got."""
     sessions = (each for group in groups for each in group.sessions)
     session = next((each for each in sessions if each.model and each.runs.inputs), None)
@@ -173,7 +175,7 @@ def _measure(line: CommandLine, groups: list[SessionGroup], seen: ProgramSeen) -
         return ""
     if _packed(seen, {session.pid}):
         return ""
-    program, *flags = _program(line, seen, {session.pid}).words
+    program, *flags = _program(options, seen, {session.pid}).words
     words = [program, "verify", *flags, "--bench", session.model]
     for name, sizes in session.runs.inputs.items():
         shape = f"{name}={'x'.join(map(str, sizes))}"
@@ -181,18 +183,18 @@ def _measure(line: CommandLine, groups: list[SessionGroup], seen: ProgramSeen) -
     return in_shells(words)
 
 
-def _write(report: ProgramReport, line: CommandLine, texts: Texts) -> None:
+def _write(report: ProgramReport, request: RunRequest, texts: Texts) -> None:
     """Print or write what was asked for; as text, too, where the file cannot be written."""
     document = json.dumps(clean(program_json(report, texts)))
-    failed = None
-    if line.output is not None:
+    failed, output = None, console.output_path(request.output)
+    if output is not None:
         try:
-            write(Path(line.output), document + "\n")
+            write(output, document + "\n")
         except Error as error:
             failed = texts.error(error)
-    elif line.json:
+    elif request.json:
         console.print_result(document)
-    if failed or not line.json:
+    if failed or not request.json:
         sys.stderr.flush()
         console.print_notice("\n" + plain(program_sections(report, texts)))
     if failed:

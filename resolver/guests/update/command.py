@@ -15,7 +15,6 @@ from typing import Any
 
 from ...binaries.native import BinaryError
 from ...cli import console
-from ...cli.flags import CommandLine
 from ...cli.inputs import index_config_of
 from ...cli.matrix_files import is_own_place, other_lines, readings_folder, user_file
 from ...data_files import load_table
@@ -36,19 +35,20 @@ _TABLES = ("onnxruntime", "nvidia", "toolkits", "torch", "plugins")
 AddedTables = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
-def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) -> int:
+def run(request: UpdateRequest, environ: Mapping[str, str], language: Language) -> int:
     """Read the index, and write the rows for this user or to `-o FILE`.
 
     Raises Error `platform-unsupported`, `matrix-update-failed`, `file-unwritable`, and what the
     index raises.
     """
-    texts, request = load_texts(language), arguments.request(UpdateRequest)
-    goal = Path(arguments.output) if arguments.output else user_file(environ)
+    texts = load_texts(language)
+    printed = request.output == "-"
+    goal = Path(request.output) if request.output else user_file(environ)
     if goal is None:
         raise Error("usage", problem=cause("update-homeless"))
-    if not arguments.output and not is_own_place(goal):
+    if not request.output and not is_own_place(goal):
         raise Error("usage", problem=cause("update-not-own", file=goal))
-    index = Index(index_config_of(arguments, environ, None))
+    index = Index(index_config_of(request.sources, environ, None))
     lock = threading.Lock()
 
     def progress(text: str) -> None:
@@ -77,11 +77,14 @@ def run(arguments: CommandLine, environ: Mapping[str, str], language: Language) 
     document = additions_json(today, address, rows)
     text = json.dumps(document, separators=(",", ":")).encode()
     releases = parse_additions(text, goal).releases
+    if printed:
+        console.print_result(text.decode())
+        return 0
     if releases:
         _make_folder(goal.parent)
-        kept = [] if arguments.output else other_lines(goal, address)
+        kept = [] if request.output else other_lines(goal, address)
         write(goal, b"\n".join([*kept, text]) + b"\n")
-    if arguments.json:
+    if request.json:
         shown = {"schema": 1, "read": today, "index": address, "added": list(releases)}
         received = dict(sorted(source.received.items()))
         console.print_json(shown | {"file": str(goal) if releases else None, "received": received})

@@ -6,37 +6,45 @@ from typing import NamedTuple
 
 from ...cli.flags import CommandLine, Flag, refuse
 from ...cli.guests import Command, Guest
+from ...cli.requests import SourceOptions
 from ...errors import Error
 
 
 class UpdateRequest(NamedTuple):
-    """The flags of this guest."""
+    """Read what an index has and the matrix lacks."""
 
-    update: bool = False
+    sources: SourceOptions = SourceOptions()
+    output: str | None = None
+    json: bool = False
     all_platforms: bool = False
     ort_index_url: str = ""
 
 
 def _claim(line: CommandLine) -> str | None:
-    return "matrix_update" if line.request(UpdateRequest).update else None
+    return "matrix_update" if "update" in line.options else None
 
 
 def _check(line: CommandLine) -> None:
-    update, all_platforms, index = line.request(UpdateRequest)
-    given = {"--all-platforms": all_platforms, "--ort-index-url": bool(index)}
-    reading = ", ".join(name for name, value in given.items() if value)
-    refuse((bool(reading) and not update, reading, "matrix --update"))
-    for flag, clash in (("--offline", line.offline), ("--forget", line.forget)):
-        if update and clash:
-            raise Error("flags-clash", flags=f"--update, {flag}")
+    for flag in ("all-platforms", "ort-index-url"):
+        given = flag.replace("-", "_") in line.options
+        refuse((given and "update" not in line.options, f"--{flag}", "matrix --update"))
+    if "json" in line.options and line.options.get("output") == "-":
+        raise Error("flags-clash", flags="--json, -o -")
+    for clash in ("offline", "forget"):
+        if "update" in line.options and clash in line.options:
+            raise Error("flags-clash", flags=f"--update, --{clash}")
 
 
 GUEST = Guest(
-    commands={"matrix_update": Command("command", typed="matrix --update", adds_rows=False)},
+    commands={
+        "matrix_update": Command(
+            "command", UpdateRequest(), typed="matrix --update", adds_rows=False
+        )
+    },
     flags=(
-        Flag("update", "nothing", commands=("matrix",), partner="matrix"),
-        Flag("all-platforms", "nothing"),
-        Flag("ort-index-url", "value", "URL"),
+        Flag("update", "sources", "nothing", commands=("matrix",)),
+        Flag("all-platforms", "sources", "nothing", commands=("matrix",)),
+        Flag("ort-index-url", "sources", "value", "URL", commands=("matrix",)),
     ),
     claim=_claim,
     check=_check,

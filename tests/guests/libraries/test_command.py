@@ -201,7 +201,7 @@ def test_on_windows_the_dlls_go_beside_the_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "`download` goes with `-d DIR`"),
+        ((), "`download` needs `-d DIR`"),
         (("-d", "x", "--torch", "match"), "--libraries, --torch"),
         (("-d", "x", "--python", "3.12"), "--libraries, --python"),
         (("-d", "x", "--provider", "tensorrt"), "--libraries, --provider tensorrt"),
@@ -218,4 +218,7 @@ def test_what_does_not_go_together(run: Run, words: tuple[str, ...], told: str) 
 def test_for_needs_libraries(tmp_path: Path) -> None:
     done = run_here("download", "-d", "x", "--for", "y", cwd=tmp_path, env=dict(os.environ))
 
-    assert (done.returncode, "`--for` goes with `download --libraries`" in done.stderr) == (2, True)
+    assert (
+        done.returncode,
+        "`--for` can only be used with `download --libraries`" in done.stderr,
+    ) == (2, True)

@@ -490,7 +490,7 @@ def real_lock(tmp_path: Path) -> tuple[str, dict[str, str]]:
 
 
 def exit_code(*argv: str) -> int:
-    return check_lock.run(parse(argv), {}, "en")
+    return check_lock.run(parse(argv).request, {}, "en")
 
 
 def test_the_exit_codes_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -559,7 +559,7 @@ def test_a_lock_may_come_through_a_pipe_and_with_the_line_ends_of_windows(tmp_pa
 
 
 def test_a_lock_is_needed() -> None:
-    with pytest.raises(Error, match="flag-alone"):
+    with pytest.raises(Error, match="command-lacks"):
         parse(["lock", "--check"])
 
 
