@@ -45,7 +45,7 @@ def plan_options_of(line: CommandLine) -> PlanOptions:
         for file in line.requirement
         for text in _requirements(Path(file), mend=line.write)
     ]
-    return PlanOptions(
+    options = PlanOptions(
         onnxruntime="" if latest else _specifier(line.ort, "wish-ort"),
         latest=latest,
         cuda=_cuda(line.cuda),
@@ -58,9 +58,9 @@ def plan_options_of(line: CommandLine) -> PlanOptions:
         torch_index=_without_credentials(line.torch_index_url, INDEX),
         provider=line.provider,
         tensorrt_index=_without_credentials(line.tensorrt_index_url, tensorrt.INDEX),
-        conflicts="conflicts" in line.allow,
         providers="provider" in line.allow,
     )
+    return options.with_conflicts if "conflicts" in line.allow else options
 
 
 def _without_credentials(index: str | None, default: str) -> str:

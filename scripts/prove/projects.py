@@ -385,6 +385,17 @@ class PoetryProject(Kind):
         return f"onnxruntime=={of_mac.split('version = ')[1].splitlines()[0].strip(chr(34))}"
 
 
+class PoetryElsewhere(PoetryProject):
+    """With the environment where Poetry keeps it by itself."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.bench.environ["POETRY_VIRTUALENVS_IN_PROJECT"] = "false"
+        super().make()
+        self.venv = Path(self.do("poetry", "env", "info", "-p").stdout.strip())
+        self.where = ("--python", str(self.venv))
+
+
 class Poetry1(PoetryProject):
     """As Poetry 1.8 makes it, with its own table of dependencies."""
 
@@ -562,6 +573,7 @@ KINDS: dict[str, type[Kind]] = {
     "requirements-uv": RequirementsByUv,
     "pip-tools": PipTools,
     "poetry": PoetryProject,
+    "poetry-elsewhere": PoetryElsewhere,
     "poetry-1": Poetry1,
     "pdm": PdmProject,
     "pipenv": PipenvProject,
