@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import functools
 import json
 import platform
 import subprocess
@@ -34,6 +35,7 @@ def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> P
     return file
 
 
+@functools.cache  # before a result is written into its tree
 def commit() -> str:
     """Return the commit of these scripts, `-dirty` where they are not as in it."""
     argv = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--abbrev=40", "--dirty"]

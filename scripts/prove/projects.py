@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -699,10 +699,12 @@ def main() -> int:
                 (one if name.startswith("real-") else pool).submit(prove, name, bench(name))
                 for name in asked
             ]
-            rows = [each.result() for each in running]
-    missing = [name for name in ROWS if name not in asked]
-    missing += [row["kind"] for row in rows if "not run" in row]
-    write("projects", {"not_run": missing, "rows": rows}, options.results)
+            rows: list[dict[str, Any]] = []
+            for each in as_completed(running):  # what ends early leaves what it has
+                rows = sorted([*rows, each.result()], key=lambda row: asked.index(row["kind"]))
+                done = {row["kind"] for row in rows if "not run" not in row}
+                left = [name for name in ROWS if name not in done]
+                write("projects", {"not_run": left, "rows": rows}, options.results)
     return 1 if any(row["wrong"] for row in rows) else 0
 
 
