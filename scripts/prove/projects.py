@@ -360,11 +360,11 @@ class PoetryProject(Kind):
             text.replace("[build-system]", "[tool.poetry]\npackage-mode = false\n\n[build-system]")
         )
         self.do("poetry", "source", "add", "--priority=primary", "here", self.bench.index)
-        self.do("poetry", "add", "-q", "onnxruntime", "fastembed")
+        self.do("poetry", "add", "-n", "--no-ansi", "onnxruntime", "fastembed")
 
     def sync(self) -> None:
         """Make the environment as the files say."""
-        self.do("poetry", "sync", "-q")
+        self.do("poetry", "sync", "-n", "--no-ansi")
 
     def to_sync(self) -> list[str]:
         """Return what the tool's sync, run dry, would do."""
@@ -374,8 +374,8 @@ class PoetryProject(Kind):
 
     def grow(self) -> None:
         """Add a package, and upgrade the lock."""
-        self.do("poetry", "add", "-q", "humanize")
-        self.do("poetry", "update", "-q")
+        self.do("poetry", "add", "-n", "--no-ansi", "humanize")
+        self.do("poetry", "update", "-n", "--no-ansi")
 
     def on_a_mac(self) -> str:
         """Return the line of onnxruntime that a Mac gets."""
@@ -409,11 +409,11 @@ class Poetry1(PoetryProject):
         text = path.read_text("utf-8")
         path.write_text(text.replace("[tool.poetry]\n", "[tool.poetry]\npackage-mode = false\n"))
         self.do("poetry", "source", "add", "--priority=primary", "here", self.bench.index)
-        self.do("poetry", "add", "-q", "onnxruntime", "fastembed")
+        self.do("poetry", "add", "-n", "--no-ansi", "onnxruntime", "fastembed")
 
     def sync(self) -> None:
         """Make the environment as the files say."""
-        self.do("poetry", "install", "-q", "--sync")
+        self.do("poetry", "install", "-n", "--no-ansi", "--sync")
 
     def to_sync(self) -> list[str]:
         """Return what the tool's sync, run dry, would do."""
