@@ -44,7 +44,7 @@ def plan_options_of(asked: PlanRequest) -> PlanOptions:
         for file in wanted.requirement
         for text in _requirements(Path(file), mend=wanted.write)
     ]
-    return PlanOptions(
+    options = PlanOptions(
         onnxruntime="" if latest else _specifier(wanted.ort, "wish-ort"),
         latest=latest,
         cuda=_cuda(wanted.cuda),
@@ -57,9 +57,9 @@ def plan_options_of(asked: PlanRequest) -> PlanOptions:
         torch_index=_without_credentials(sources.torch_index_url, INDEX),
         provider=wanted.provider,
         tensorrt_index=_without_credentials(sources.tensorrt_index_url, tensorrt.INDEX),
-        conflicts="conflicts" in wanted.allow,
         providers="provider" in wanted.allow,
     )
+    return options.with_conflicts if "conflicts" in wanted.allow else options
 
 
 def _without_credentials(index: str | None, default: str) -> str:

@@ -65,6 +65,6 @@ def _flags(facts: Facts, options: PlanOptions) -> Iterator[tuple[PlanOptions, tu
     if moves:
         yield moving, ("torch",)
     if not options.conflicts:
-        yield options._replace(conflicts=True), ("conflicts",)
+        yield options.with_conflicts, ("conflicts",)
         if moves:
-            yield moving._replace(conflicts=True), ("torch", "conflicts")
+            yield moving.with_conflicts, ("torch", "conflicts")

@@ -1,10 +1,16 @@
 """The options of the command line that a plan must respect."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+
+from ..facts.model import CPU_BUILD
 from ..matrix import tensorrt
 from ..matrix.torch import INDEX
 from ..plan.reasons import RequirementLine
+from ..versions import requirement
 
 CUDA_LABEL = r"cu\d{2,4}"
 """How PyTorch calls the CUDA of a build: `cu128`."""
@@ -48,6 +54,21 @@ class PlanOptions(NamedTuple):
     """What gives onnxruntime another provider than that of onnxruntime-gpu may go."""
 
     @property
+    def with_conflicts(self) -> PlanOptions:
+        """Return the options where others have no say: nor has a pin of onnxruntime in a file."""
+        kept = tuple(row for row in self.requirements if not _pins_onnxruntime(row.text))
+        return self._replace(conflicts=True, requirements=kept)
+
+    @property
     def chooses(self) -> bool:
         """Tell whether an option decides which release is taken."""
         return bool(self.onnxruntime or self.latest or self.cuda or self.provider != "cuda")
+
+
+def _pins_onnxruntime(line: str) -> bool:
+    wanted = requirement(line)
+    return (
+        wanted is not None
+        and canonicalize_name(wanted.name) == CPU_BUILD
+        and any(spec.operator in {"==", "==="} for spec in wanted.specifier)
+    )

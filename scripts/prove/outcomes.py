@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import functools
 import json
 import platform
 import subprocess
@@ -19,6 +20,7 @@ DATE = dt.datetime.now(dt.timezone.utc).date().isoformat()
 RESULTS = Path(__file__).parent / "results"
 
 
+@functools.cache  # before a result is written into its tree
 def commit() -> str:
     """Return the commit that is proved, `-dirty` where files were edited; empty outside git."""
     words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]

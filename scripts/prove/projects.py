@@ -25,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -360,11 +360,11 @@ class PoetryProject(Kind):
             text.replace("[build-system]", "[tool.poetry]\npackage-mode = false\n\n[build-system]")
         )
         self.do("poetry", "source", "add", "--priority=primary", "here", self.bench.index)
-        self.do("poetry", "add", "-q", "onnxruntime", "fastembed")
+        self.do("poetry", "add", "-n", "--no-ansi", "onnxruntime", "fastembed")
 
     def sync(self) -> None:
         """Make the environment as the files say."""
-        self.do("poetry", "sync", "-q")
+        self.do("poetry", "sync", "-n", "--no-ansi")
 
     def to_sync(self) -> list[str]:
         """Return what the tool's sync, run dry, would do."""
@@ -374,8 +374,8 @@ class PoetryProject(Kind):
 
     def grow(self) -> None:
         """Add a package, and upgrade the lock."""
-        self.do("poetry", "add", "-q", "humanize")
-        self.do("poetry", "update", "-q")
+        self.do("poetry", "add", "-n", "--no-ansi", "humanize")
+        self.do("poetry", "update", "-n", "--no-ansi")
 
     def on_a_mac(self) -> str:
         """Return the line of onnxruntime that a Mac gets."""
@@ -383,6 +383,17 @@ class PoetryProject(Kind):
         wanted = [part for part in lock.split("[[package]]") if 'name = "onnxruntime"\n' in part]
         of_mac = next(part for part in wanted if "+ortgpu" not in part)
         return f"onnxruntime=={of_mac.split('version = ')[1].splitlines()[0].strip(chr(34))}"
+
+
+class PoetryElsewhere(PoetryProject):
+    """With the environment where Poetry keeps it by itself."""
+
+    def make(self) -> None:
+        """Make the project and its environment."""
+        self.bench.environ["POETRY_VIRTUALENVS_IN_PROJECT"] = "false"
+        super().make()
+        self.venv = Path(self.do("poetry", "env", "info", "-p").stdout.strip())
+        self.where = ("--python", str(self.venv))
 
 
 class Poetry1(PoetryProject):
@@ -398,11 +409,11 @@ class Poetry1(PoetryProject):
         text = path.read_text("utf-8")
         path.write_text(text.replace("[tool.poetry]\n", "[tool.poetry]\npackage-mode = false\n"))
         self.do("poetry", "source", "add", "--priority=primary", "here", self.bench.index)
-        self.do("poetry", "add", "-q", "onnxruntime", "fastembed")
+        self.do("poetry", "add", "-n", "--no-ansi", "onnxruntime", "fastembed")
 
     def sync(self) -> None:
         """Make the environment as the files say."""
-        self.do("poetry", "install", "-q", "--sync")
+        self.do("poetry", "install", "-n", "--no-ansi", "--sync")
 
     def to_sync(self) -> list[str]:
         """Return what the tool's sync, run dry, would do."""
@@ -562,6 +573,7 @@ KINDS: dict[str, type[Kind]] = {
     "requirements-uv": RequirementsByUv,
     "pip-tools": PipTools,
     "poetry": PoetryProject,
+    "poetry-elsewhere": PoetryElsewhere,
     "poetry-1": Poetry1,
     "pdm": PdmProject,
     "pipenv": PipenvProject,
@@ -687,10 +699,12 @@ def main() -> int:
                 (one if name.startswith("real-") else pool).submit(prove, name, bench(name))
                 for name in asked
             ]
-            rows = [each.result() for each in running]
-    missing = [name for name in ROWS if name not in asked]
-    missing += [row["kind"] for row in rows if "not run" in row]
-    write("projects", {"not_run": missing, "rows": rows}, options.results)
+            rows: list[dict[str, Any]] = []
+            for each in as_completed(running):  # what ends early leaves what it has
+                rows = sorted([*rows, each.result()], key=lambda row: asked.index(row["kind"]))
+                done = {row["kind"] for row in rows if "not run" not in row}
+                left = [name for name in ROWS if name not in done]
+                write("projects", {"not_run": left, "rows": rows}, options.results)
     return 1 if any(row["wrong"] for row in rows) else 0
 
 

@@ -450,12 +450,36 @@ def test_a_requirements_file_is_respected(run: Run, tmp_path: Path) -> None:
     assert {"name": "onnxruntime-gpu", "version": "1.23.2", "index": "pypi"} in packages
 
 
-def test_a_pin_of_the_cpu_build_does_not_bind(run: Run, tmp_path: Path) -> None:
+def test_an_exact_pin_of_a_requirements_file_is_answered_by_the_nearest_gpu_build(
+    run: Run, tmp_path: Path
+) -> None:
+    """As one in a project is. The line can stay, for the placeholder has its version."""
     (tmp_path / "requirements.txt").write_text("onnxruntime==1.22.1\n")
     done = run("--facts", machine(tmp_path), "-r", "requirements.txt", "--json")
-    packages = json.loads(done.stdout)["selection"]["packages"]
+    document = json.loads(done.stdout)
 
-    assert "1.26.0" in [row["version"] for row in packages]
+    packages = {row["name"]: row["version"] for row in document["selection"]["packages"]}
+    assert packages["onnxruntime-gpu"] == "1.22.0"
+    assert [row["severity"] for row in document["findings"] if row["code"] == "pin-nearest"] == [
+        "warning"
+    ]
+    lines = document["project"]["files"][0]["diff"]
+    assert [line for line in lines if line.startswith("-")] == []
+    assert "+ onnxruntime==1.22.1+ortgpu ; " in "\n".join(lines)
+
+
+def test_a_pin_without_any_gpu_build_asks_for_a_permission(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("onnxruntime==1.32.0\n")
+    done = run("--facts", machine(tmp_path), "-r", "requirements.txt")
+
+    assert done.returncode == 1
+    command = done.stdout.splitlines()[-1]
+    assert "--allow conflicts" in command
+
+    done = run("--facts", machine(tmp_path), "-r", "requirements.txt", "--allow", "conflicts")
+    assert "onnxruntime-gpu       1.26.0" in done.stdout
+    assert "+ onnxruntime==1.32.0 ; sys_platform != " in done.stdout
+    assert done.stdout.splitlines()[-1] == command
 
 
 def test_a_requirements_file_is_read_for_the_machine_that_is_planned_for(
@@ -496,15 +520,15 @@ def test_a_line_that_holds_releases_back_is_named_with_its_file(
 
 def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) -> None:
     """A line that the plan does not meet is for other machines; the loader brings all the rest."""
-    before = "numpy\nonnxruntime==1.20.0  # fast\n"
+    before = "numpy\nonnxruntime>=1.32.0  # fast\n"
     (tmp_path / "r.txt").write_text(before)
     facts = ("--facts", machine(tmp_path))
 
     told = run(*facts, "-r", "r.txt").stdout
     linux = "sys_platform == 'linux' and platform_machine == 'x86_64' and python_version >= '3.11'"
     elsewhere = 'sys_platform != "linux" or platform_machine != "x86_64" or python_version < "3.11"'
-    assert "- onnxruntime==1.20.0  # fast\n" in told
-    assert f"+ onnxruntime==1.20.0 ; {elsewhere}  # fast\n" in told
+    assert "- onnxruntime>=1.32.0  # fast\n" in told
+    assert f"+ onnxruntime>=1.32.0 ; {elsewhere}  # fast\n" in told
     assert "+ --find-links gpu-wheels\n" in told
     assert f"+ onnxruntime==1.26.0+ortgpu ; {linux}\n" in told
     assert told.splitlines()[-1].endswith("--apply --write")

@@ -60,6 +60,15 @@ def test_an_exact_pin_of_onnxruntime_binds_and_what_will_be_replaced_does_not(
     assert texts == asked
 
 
+def test_where_conflicts_are_allowed_a_pin_in_a_file_has_no_say_either(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text("onnxruntime==1.32.0\nonnxruntime<2\nnumpy==2.0\n")
+    options = plan_options_of(parse(("--allow", "conflicts", "-r", str(file))))
+
+    assert options.conflicts
+    assert [row.text for row in options.requirements] == ["onnxruntime<2", "numpy==2.0"]
+
+
 def test_of_a_compiled_file_the_one_that_a_person_wrote_says_which_onnxruntime(
     tmp_path: Path,
 ) -> None:

@@ -24,7 +24,13 @@ SCRIPT = Path(__file__).parents[2] / "scripts/prove/projects.py"
 
 @pytest.mark.parametrize(
     ("lock", "tool"),
-    [("uv.lock", "uv"), ("pdm.lock", "pdm"), ("poetry.lock", "poetry"), ("x", None)],
+    [
+        ("uv.lock", "uv"),
+        ("pdm.lock", "pdm"),
+        ("poetry.lock", "poetry"),
+        ("Pipfile.lock", "pipenv"),
+        ("x", None),
+    ],
 )
 def test_the_lock_beside_an_environment_names_its_tool(
     tmp_path: Path, lock: str, tool: str | None
@@ -88,6 +94,17 @@ def test_an_environment_that_poetry_keeps_elsewhere(tmp_path: Path) -> None:
         with_surroundings(synthetic.facts(), target._replace(kind="conda"), {}).python.project
         is None
     )
+
+
+def test_an_environment_that_pipenv_keeps_elsewhere_names_its_project(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    lock = '{"default": {"onnxruntime-gpu": {"version": "==1.26.0"}}}'
+    (tmp_path / "app/Pipfile.lock").write_text(lock)
+    venv = make_venv(tmp_path / "virtualenvs/app-1234", pip=False)
+    (tmp_path / "virtualenvs/app-1234/.project").write_text(f"{tmp_path / 'app'}\n")
+    python = with_surroundings(synthetic.facts(), venv.target(), {}).python
+
+    assert (python.project, python.locked) == ("pipenv", "1.26.0")
 
 
 @pytest.mark.parametrize("file", ["environment.yml", "environment.yaml"])
