@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from ..facts.markers import extras_named, is_in_force
 from ..facts.model import CPU_BUILD, GPU_BUILD, Package
@@ -338,7 +338,9 @@ class Environment:
                 seen += [one for one in dict.fromkeys(askers) if one and one not in seen]
         return self._asked[key]
 
-    def _asking(self, name: str, extra: str) -> Iterator[tuple[str, str] | None]:
+    def _asking(
+        self, name: str, extra: NormalizedName
+    ) -> Iterator[tuple[str, NormalizedName] | None]:
         """Yield the extras behind which this one is asked for; None: somebody does so already."""
         for line in self._lines_about(name):
             wanted = requirement(line.text) if line.asks else None

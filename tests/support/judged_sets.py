@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import lzma
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -205,20 +206,27 @@ class JudgedSet:
         return self._ask(facts_of([], self.one.python, gpu), ())
 
     def _left_over(self, plan: Row) -> Iterator[str]:
-        """Yield what of CUDA was required, is no more, and is neither selected nor reported.
+        """Yield what of the CUDA that torch leaves is needed no more, and is not reported.
 
-        Who opens libraries that it does not require may need any of its CUDA.
+        Who opens libraries that it does not require may need any of its CUDA; what the new torch
+        requires of its own is not known.
         """
-        moved = {row["name"] for row in plan["install"]}
         others = [row for row in plan["consumers"] if row["name"] != "torch"]
-        if "torch" not in moved or any("requires" not in row["why"] for row in others):
+        moves = any(row["name"] == "torch" for row in plan["install"])
+        if not moves or any("requires" not in row["why"] for row in others):
             return
         then = after(self.whole, plan)
         extras = self.whole.extras()
         staying = {name: extras.get(name, set()) for name in then.rows}
-        used = {row["name"] for row in (plan["selection"] or {}).get("packages", ())} | moved
-        used |= {row["name"] for row in self.one.rows if row.get("requested")}
-        kept = [name for name in then.rows if name.startswith(OF_CUDA) and name not in used]
-        needed = then.needed(kept, used, staying)
+        new = plan["selection"]["cuda"]
+        kept = [name for name in then.rows if name.startswith(OF_CUDA) and cuda_of(name) != new]
+        asked = {row["name"] for row in self.one.rows if row.get("requested")}
+        needed = then.needed(kept, asked, staying)
         told = " ".join(row["summary"] for row in plan["findings"] if row["code"] == "orphans")
         yield from (name for name in sorted({*kept} - needed) if f"{name} " not in told)
+
+
+def cuda_of(wheel: str) -> str:
+    """Return the CUDA major of one of NVIDIA's wheels: from 13 on names are without it."""
+    found = re.search(r"-cu(\d\d)$", wheel)
+    return found[1] if found else "13"
