@@ -17,7 +17,8 @@ tests/support/judged_sets.py, which shares no code with the program, asks of eve
 - it does not say that nothing works on a machine where something works in an empty environment.
 
 With `--aside` the tenth of the environments is judged that is left out without it. The dated result
-goes to scripts/prove/results/; the exit code is 1 where something is wrong.
+goes to scripts/prove/results/, after each environment: how many there are is in it, and how many
+were judged. The exit code is 1 where something is wrong.
 """
 
 from __future__ import annotations
@@ -333,22 +334,18 @@ def main() -> int:
     begin = time.monotonic()
     chosen = [one for one in load()[: given.count] if one.aside == given.aside]
     seen: Counter[str] = Counter()
-    wrong = {}
+    wrong: dict[str, list[str]] = {}
+    about = {"commit": commit(), "of": len(chosen)}
     with ProcessPoolExecutor(given.jobs) as pool:
-        for name, lines, counted in pool.map(judge, chosen):
+        for at, (name, lines, counted) in enumerate(pool.map(judge, chosen), start=1):
             seen += counted
             if lines:
                 wrong[name] = lines
-                print(name, *lines, sep="\n  ", flush=True)
-    found = {
-        "commit": commit(),
-        "environments": len(chosen),
-        **seen,
-        "wrong": wrong,
-        "seconds": round(time.monotonic() - begin),
-    }
-    part = "aside" if given.aside else "judged"
-    print(write("resolved", {**known("resolved"), part: found}, given.results))
+            print(name, *(lines or ["as it must be"]), sep="\n  ", flush=True)
+            seconds = round(time.monotonic() - begin)
+            found = {**about, "environments": at, **seen, "wrong": wrong, "seconds": seconds}
+            part = "aside" if given.aside else "judged"
+            write("resolved", {**known("resolved"), part: found}, given.results)
     return int(bool(wrong))
 
 
