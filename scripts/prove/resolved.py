@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import importlib
 import json
 import lzma
 import re
@@ -46,10 +47,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"
 
 from command import run_here
 from judged_sets import DATA, Answer, JudgedSet, Resolved, load
-from pip._vendor import msgpack
 
 from ortgpu_fix.cli import inputs
 from ortgpu_fix.cli.commands import plan
+from ortgpu_fix.matrix.load import load_matrix as read_matrix
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.opened import plan_for
 from prove.outcomes import DATE, RESULTS, known, write
@@ -236,9 +237,11 @@ class Index:
         kept = sorted(self.cache.glob(f"wheels-*/pypi/{name}/{version}-*.msgpack"))
         if not kept:
             raise LookupError(pin)
+        msgpack: Any = importlib.import_module("pip._vendor.msgpack")
         read = msgpack.Unpacker()  # where it came from follows
         read.feed(kept[0].read_bytes())
-        return name, version, read.unpack()[2]
+        requires: list[str] = read.unpack()[2]
+        return name, version, requires
 
 
 def resolve(count: int, work: Path) -> None:
@@ -277,13 +280,19 @@ def resolve(count: int, work: Path) -> None:
     print(f"{len(made)} environments, {len(without)} that PyPI has no wheels for")
 
 
-load_matrix = functools.cache(inputs.load_matrix)
+load_matrix = functools.cache(read_matrix)
 
 
 def once(make: Callable[..., Plan]) -> Callable[..., Plan]:
     """Return `make`, called the first time, and what it returned then."""
     made: list[Plan] = []
-    return lambda *arguments: (made or made.append(make(*arguments)) or made)[0]
+
+    def planned(*arguments: object) -> Plan:
+        if not made:
+            made.append(make(*arguments))
+        return made[0]
+
+    return planned
 
 
 def ask(facts: Mapping[str, Any], flags: Sequence[str], folder: Path) -> Answer:
