@@ -64,9 +64,8 @@ def allows(specifier: SpecifierSet, text: str) -> bool:
 
     A version that is not PEP 440 is allowed only by an empty specifier.
     """
-    if version(text) is None:
-        return not str(specifier)
-    return specifier.contains(text, prereleases=True)
+    number = version(text)
+    return not str(specifier) if number is None else specifier.contains(number, prereleases=True)
 
 
 def at_least(text: str, floor: str) -> bool:

@@ -19,7 +19,7 @@ from .other_packages import blocking_names, codes_of, other_packages
 from .rules import MACHINE_RULES, is_usable
 from .situation import OF_TORCH, Situation
 from .steps import Step, after, with_conflicts, with_other_torch, without_packages
-from .torch_choice import search_torch
+from .torch_choice import search_torch, without_torch
 
 MOST_STEPS = 3
 """How many changes together are told."""
@@ -72,11 +72,9 @@ def together(here: Situation, judged: Judged, steps: Sequence[Step]) -> Iterator
             continue
         build, row = judged.rejected[at]
         there = after(here, combination)
-        works = (
-            search_torch(there, [build], is_usable).choice is not None
-            if "torch" in kinds
-            else is_usable(build, there)
-        )
+        works = is_usable(build, without_torch(there) if "torch" in kinds else there)
+        if works and "torch" in kinds:
+            works = search_torch(there, [build], is_usable).choice is not None
         if works:
             found[kinds] = size
             gain = Named(row.package, row.version)

@@ -71,7 +71,8 @@ def choose_nvidia_wheels(
 ) -> Components:
     """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
 
-    The reasons are those of the toolkit release that fails on the fewest wheels;
+    The reasons are those of the toolkit release that fails on the fewest wheels, and first of one
+    that fails by what is installed alone;
     `first_failure_only` ends at the first that shows that none can do. `picked` is read and
     extended; use it for one situation only.
     """
@@ -97,7 +98,7 @@ def choose_nvidia_wheels(
     unknown = reason("toolkit-unknown", cuda=build.cuda, version=build.version)
     return min(
         attempts,
-        key=lambda attempt: len(attempt.reasons) + len(attempt.pinned),
+        key=lambda attempt: (len(attempt.reasons), len(attempt.pinned)),
         default=Components(chosen=(), reasons=(unknown,)),
     )
 

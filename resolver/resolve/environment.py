@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 
 from ..facts.markers import extras_named, is_in_force
 from ..facts.model import CPU_BUILD, GPU_BUILD, Package
@@ -166,7 +166,7 @@ class Environment:
         self._before: Environment = self
         self._demands: dict[str, tuple[Demand, ...]] = {}
         self._whole: dict[tuple[str, str], bool] = {}
-        self._asked: set[tuple[str, str]] = set()
+        self._asked: dict[tuple[str, str], bool] = {}
 
     def on(self, markers: Mapping[str, str], lines: Sequence[RequirementLine]) -> Environment:
         """Return the same distributions with other markers and lines."""
@@ -322,14 +322,36 @@ class Environment:
         return member is None or all(self._is_whole(member, each) for each in wanted.extras)
 
     def _is_asked(self, name: str, extra: str) -> bool:
-        """Tell whether somebody asks for an extra of a distribution: `cuda-toolkit[cublas]`."""
-        key = name, extra
-        if key in self._asked or not any(line.asks for line in self._lines_about(name)):
-            return False
-        self._asked.add(key)
-        asking = [wanted for line, wanted, _ in self._wanting(name) if line.asks]
-        self._asked.discard(key)
-        return any(canonicalize_name(extra) in map(canonicalize_name, one.extras) for one in asking)
+        """Tell whether somebody asks for an extra of a distribution: `cuda-toolkit[cublas]`.
+
+        Who asks behind an extra of its own counts where that one is asked for: a chain, which ends
+        at somebody who asks as it is installed.
+        """
+        key = name, canonicalize_name(extra)
+        if key not in self._asked:
+            seen = [key]
+            for each in seen:
+                askers = [*self._asking(*each)]
+                self._asked[key] = None in askers
+                if self._asked[key]:
+                    break
+                seen += [one for one in dict.fromkeys(askers) if one and one not in seen]
+        return self._asked[key]
+
+    def _asking(
+        self, name: str, extra: NormalizedName
+    ) -> Iterator[tuple[str, NormalizedName] | None]:
+        """Yield the extras behind which this one is asked for; None: somebody does so already."""
+        for line in self._lines_about(name):
+            wanted = requirement(line.text) if line.asks else None
+            if wanted is None or extra not in map(canonicalize_name, wanted.extras):
+                continue
+            if self._holds(wanted, ""):
+                yield None
+            for behind in extras_named(line.text):
+                if self._holds(wanted, behind):
+                    whole = self._before._is_whole(line.by, behind)  # noqa: SLF001
+                    yield None if whole else (line.by.key, canonicalize_name(behind))
 
 
 def consequences(

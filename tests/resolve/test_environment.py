@@ -80,6 +80,26 @@ def test_two_that_ask_for_extras_of_one_another_are_both_heard() -> None:
     assert found(one, two)["three"] == ['one 1 three<3; extra == "y"']
 
 
+def test_many_that_ask_for_extras_of_one_another_are_asked_once_each() -> None:
+    """vllm 0.2.2 with fastapi, uvicorn, ray and pydantic: a plan took longer than anybody waits."""
+    each = [f"p{number}" for number in range(14)]
+    rows = [
+        package(
+            name,
+            "1",
+            "missing; extra == 'all'",
+            *(f"{other}[all]; extra == 'all'" for other in each if other != name),
+        )
+        for name in each
+    ]
+
+    assert found(*rows) == {}
+    last = package("app", "1", "p7[all]")
+    assert found(*rows, last)["missing"] == [
+        f'{name} 1 missing; extra == "all"' for name in reversed(each)
+    ]
+
+
 def test_an_extra_is_in_force_where_all_that_it_requires_is_installed_as_it_allows() -> None:
     """Nobody records with which extras something was installed."""
     tool = package("tool", "1", "a>=2; extra == 'onnx'", "b; extra == 'onnx'")
