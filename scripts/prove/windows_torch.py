@@ -57,7 +57,7 @@ for name in sorted(os.listdir(lib)):
 MACHINE = ("--driver", "566.36", "--gpu", "8.6")
 QUIET = {"PYTHONDONTWRITEBYTECODE": "1", "ORTGPU_FIX_DEBUG": "1"}
 TRIES = 5
-LINE = re.compile(r"ortgpu-fix: loaded (\S.*)\r?\n")
+LINE = re.compile(r"ortgpu-fix: loaded (\S.*?)\r*\n")
 
 
 class BesideTorch:
