@@ -112,16 +112,16 @@ class BesideTorch:
             shutil.rmtree(path, ignore_errors=True)
 
     def fix(self, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
-        """Run the program for this environment and its machine; again where Wine was too slow."""
-        done = self.proof.fix(*words, "--python", self.folder, *MACHINE)
+        """Run the program for this environment; again where Wine was too slow to answer."""
+        done = self.proof.fix(*words, "--python", self.folder)
         for _ in range(TRIES):
             if b"did not answer within" in done.stdout + done.stderr:
-                done = self.proof.fix(*words, "--python", self.folder, *MACHINE)
+                done = self.proof.fix(*words, "--python", self.folder)
         return done
 
     def plan(self) -> dict[str, Any]:
         """Return the plan."""
-        document: dict[str, Any] = json.loads(self.fix("--json").stdout)
+        document: dict[str, Any] = json.loads(self.fix("--json", *MACHINE).stdout)
         return document
 
     def health(self) -> int:
@@ -135,7 +135,8 @@ class BesideTorch:
         remove(self.folder)
         python = self.proof.wine.venv(self.folder, NUMPY, CPU_BUILD)
         self.install(TORCH, self.dlls)
-        done = self.fix("--apply", "--yes", "--json", "--offline", "--find-links", self.near)
+        near: list[str | Path] = ["--offline", "--find-links", self.near]
+        done = self.fix("--apply", "--yes", "--json", *MACHINE, *near)
         if done.returncode != 0:
             yield f"apply: exit {done.returncode}, {text(done)[-600:]}"
             return
@@ -159,7 +160,7 @@ class BesideTorch:
         yield from self._states(healthy=True, what="after the apply")
 
     def _states(self, *, healthy: bool, what: str) -> Iterator[str]:
-        code, health = self.fix("--check").returncode, self.health()
+        code, health = self.fix("--check", *MACHINE).returncode, self.health()
         if code not in ({0} if healthy else {1, 3}) or health != (not healthy):
             yield f"{what}: --check ends with {code}, the loader's own with {health}"
 
@@ -194,7 +195,7 @@ class BesideTorch:
         """Go back to the CPU-only package; torch is left alone."""
         self.install(TORCH, self.dlls)
         yield from self._states(healthy=True, what="with torch back")
-        done = self.proof.fix("undo", "--yes", "--python", self.folder)
+        done = self.fix("undo", "--yes")
         about["exit"] = done.returncode
         if done.returncode != 0 or not list(self.site.glob("onnxruntime-1.22.1.dist-info")):
             yield text(done)[-400:]
