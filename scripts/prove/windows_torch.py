@@ -191,16 +191,6 @@ class BesideTorch:
         if codes != ["torch-other-cuda"]:
             yield f"{made['verdict']}: {codes}"
 
-    def undone(self, about: dict[str, Any]) -> Iterator[str]:
-        """Go back to the CPU-only package; torch is left alone."""
-        self.install(TORCH, self.dlls)
-        yield from self._states(healthy=True, what="with torch back")
-        done = self.fix("undo", "--yes")
-        about["exit"] = done.returncode
-        if done.returncode != 0 or not list(self.site.glob("onnxruntime-1.22.1.dist-info")):
-            yield text(done)[-400:]
-        remove(self.folder)
-
 
 def main() -> int:
     """Run the cases and write the result."""
@@ -216,7 +206,6 @@ def main() -> int:
         "torch without cuFFT": beside.trimmed,
         "torch removed": beside.removed,
         "torch of CUDA 13": beside.another,
-        "undo": beside.undone,
     }
     about: dict[str, dict[str, Any]] = {name: {} for name in cases}
     runs = {name: partial(case, about[name]) for name, case in cases.items()}
