@@ -57,7 +57,7 @@ for name in sorted(os.listdir(lib)):
 MACHINE = ("--driver", "566.36", "--gpu", "8.6")
 QUIET = {"PYTHONDONTWRITEBYTECODE": "1", "ORTGPU_FIX_DEBUG": "1"}
 TRIES = 5
-LINE = re.compile(r"ortgpu-fix: loaded (\S.*)\r?\n")
+LINE = re.compile(r"ortgpu-fix: loaded (\S.*?)\r*\n")
 
 
 class BesideTorch:
@@ -112,16 +112,16 @@ class BesideTorch:
             shutil.rmtree(path, ignore_errors=True)
 
     def fix(self, *words: str | Path) -> subprocess.CompletedProcess[bytes]:
-        """Run the program for this environment and its machine; again where Wine was too slow."""
-        done = self.proof.fix(*words, "--python", self.folder, *MACHINE)
+        """Run the program for this environment; again where Wine was too slow to answer."""
+        done = self.proof.fix(*words, "--python", self.folder)
         for _ in range(TRIES):
             if b"did not answer within" in done.stdout + done.stderr:
-                done = self.proof.fix(*words, "--python", self.folder, *MACHINE)
+                done = self.proof.fix(*words, "--python", self.folder)
         return done
 
     def plan(self) -> dict[str, Any]:
         """Return the plan."""
-        document: dict[str, Any] = json.loads(self.fix("--json").stdout)
+        document: dict[str, Any] = json.loads(self.fix("--json", *MACHINE).stdout)
         return document
 
     def health(self) -> int:
@@ -135,7 +135,8 @@ class BesideTorch:
         remove(self.folder)
         python = self.proof.wine.venv(self.folder, NUMPY, CPU_BUILD)
         self.install(TORCH, self.dlls)
-        done = self.fix("--apply", "--yes", "--json", "--offline", "--find-links", self.near)
+        near: list[str | Path] = ["--offline", "--find-links", self.near]
+        done = self.fix("--apply", "--yes", "--json", *MACHINE, *near)
         if done.returncode != 0:
             yield f"apply: exit {done.returncode}, {text(done)[-600:]}"
             return
@@ -159,7 +160,7 @@ class BesideTorch:
         yield from self._states(healthy=True, what="after the apply")
 
     def _states(self, *, healthy: bool, what: str) -> Iterator[str]:
-        code, health = self.fix("--check").returncode, self.health()
+        code, health = self.fix("--check", *MACHINE).returncode, self.health()
         if code not in ({0} if healthy else {1, 3}) or health != (not healthy):
             yield f"{what}: --check ends with {code}, the loader's own with {health}"
 
@@ -190,16 +191,6 @@ class BesideTorch:
         if codes != ["torch-other-cuda"]:
             yield f"{made['verdict']}: {codes}"
 
-    def undone(self, about: dict[str, Any]) -> Iterator[str]:
-        """Go back to the CPU-only package; torch is left alone."""
-        self.install(TORCH, self.dlls)
-        yield from self._states(healthy=True, what="with torch back")
-        done = self.proof.fix("undo", "--yes", "--python", self.folder)
-        about["exit"] = done.returncode
-        if done.returncode != 0 or not list(self.site.glob("onnxruntime-1.22.1.dist-info")):
-            yield text(done)[-400:]
-        remove(self.folder)
-
 
 def main() -> int:
     """Run the cases and write the result."""
@@ -215,7 +206,6 @@ def main() -> int:
         "torch without cuFFT": beside.trimmed,
         "torch removed": beside.removed,
         "torch of CUDA 13": beside.another,
-        "undo": beside.undone,
     }
     about: dict[str, dict[str, Any]] = {name: {} for name in cases}
     runs = {name: partial(case, about[name]) for name, case in cases.items()}
