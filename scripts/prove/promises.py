@@ -139,7 +139,9 @@ class Workshop:
             return with_standins(load_matrix(torch=torch), standins)
 
         with mock.patch.object(inputs, "load_matrix", tables):
-            done = self.run(here, *shlex.split(said[-1])[1:], "--yes", "--json")
+            words = shlex.split(said[-1])[1:]
+            near = [] if "--offline" in words else ["--offline"]  # by now all of it is here
+            done = self.run(here, *words, *near, "--yes", "--json")
         if done.returncode != 0:
             return f"{done.returncode}: {done.stdout}{done.stderr}"
         [site] = here.glob(".venv/lib/python3*/site-packages")
