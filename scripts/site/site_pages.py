@@ -24,6 +24,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.anchors import anchors_plugin
 
 from ortgpu_fix import __version__
+from ortgpu_fix.cli.help import HelpWords
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
@@ -331,13 +332,14 @@ class Site:
     def write_exits(self) -> None:
         """Write a page for each exit code, with what is said then."""
         table, errors = load_table("help"), load_table("texts")["errors"]
+        words = HelpWords(table, self.language)
         rows = []
         for code, text in table["exits"].items():
             commands = [
                 element("li", element("code", usage))
-                for row in table["commands"].values()
+                for name, row in table["commands"].items()
                 if int(code) in row["exits"]
-                for usage in row["usage"]
+                for usage in words.parts(name, "usage")
             ]
             said = [
                 element("li", prose(_plain(row["message"][self.language])))

@@ -56,7 +56,7 @@ def test_the_rest_starts_and_plans(without: tuple[str, dict[str, str]]) -> None:
 
     listed = ran(environment, "-m", "ortgpu_fix", "--help")
     assert listed.returncode == 0
-    assert f"\n  {COMMANDS.get(guest)} " not in listed.stdout
+    assert f"\n    {COMMANDS.get(guest)} " not in listed.stdout
     for command in ("plan", "lock", "matrix", "verify"):
         assert ran(environment, "-m", "ortgpu_fix", "help", command).returncode == 0
 
