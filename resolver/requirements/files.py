@@ -1,18 +1,22 @@
 """The user's requirements files, with those that they include, and pyproject.toml: read.
 
-`packaging` parses a line that begins with a name. What an address or a path installs is told by the
-name of a wheel or by `#egg=`. No pip is asked: it would run in the user's folder, and so a `pip.py`
-of a checkout.
+`packaging` parses a line that begins with a name. pip-api tells what an address or a path installs,
+from the name of a wheel or from `#egg=`. pip-api does not read the whole file, because it
+evaluates markers for the Python that runs this program, takes the file of `-c` for a distribution,
+and stops at the first line whose distribution it cannot name.
 """
 
 from __future__ import annotations
 
 import codecs
 import os
-import re
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 from packaging.requirements import Requirement
 
@@ -35,11 +39,6 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
     (b"", "utf-8"),
 )
-
-
-_EGG = re.compile(r"[#&]egg=([^&]+)")
-_EXTRAS = re.compile(r"\[[^\]]*\]$")
-"""What follows the name of a wheel: `./a-1-py3-none-any.whl[gpu]`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +128,22 @@ def _of_wheel(found: Requirement) -> Requirement:
 
 def _installed_by(place: str) -> Iterator[Requirement]:
     """Yield the name, and a wheel's version, that an address or a path installs, where it tells."""
+    # Imported, it runs `python -m pip --version` in the current folder: a checkout's own `pip.py`.
+    version = ModuleType("pip_api._version")
+    version.__dict__["version"] = lambda: "0"  # which nothing here needs
+    sys.modules.setdefault(version.__name__, version)
+    import pip_api
+
     address, _, marker = place.partition(";")
-    address = _EXTRAS.sub("", address.strip())
-    wheel, egg = wheel_at(address), _EGG.search(address)
-    name = f"{wheel[0]}=={wheel[1]}" if wheel else egg[1] if egg else ""
-    found = requirement(f"{name}; {marker}" if marker.strip() else name)
-    if found is not None:
-        yield found
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "line.txt")
+        try:
+            file.write_text(address.strip())
+            parsed = pip_api.parse_requirements(file)
+        except (pip_api.exceptions.PipError, ValueError, RecursionError):
+            return
+    for row in cast("dict[str, Requirement]", parsed).values():
+        condition = f"; {marker}" if marker.strip() else ""
+        found = requirement(f"{row.name}{row.specifier}{condition}")
+        if found is not None:
+            yield found
