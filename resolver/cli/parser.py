@@ -38,9 +38,8 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are this program's own, in the user's language."""
 
     def __init__(self, **words: Any) -> None:  # noqa: ANN401 - argparse has its own types
-        plain = functools.partial(
-            argparse.HelpFormatter, width=80
-        )  # else `shutil`, for the terminal's
+        # Else argparse imports `shutil`, for the width of the terminal.
+        plain = functools.partial(argparse.HelpFormatter, width=80)
         super().__init__(
             prog="ortgpu-fix",
             formatter_class=plain,
