@@ -56,14 +56,17 @@ def test_an_exact_pin_of_onnxruntime_binds_and_what_will_be_replaced_does_not(
     words = ("--apply", "--write", "--python", str(tmp_path), "-r", str(file))
     asked = [line.replace("'", '"')] if asked is None else asked
 
-    texts = [row.text.replace("; ", " ; ") for row in plan_options_of(parse(words)).requirements]
+    texts = [
+        row.text.replace("; ", " ; ")
+        for row in plan_options_of(parse(words).request.plan).requirements
+    ]
     assert texts == asked
 
 
 def test_where_conflicts_are_allowed_a_pin_in_a_file_has_no_say_either(tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text("onnxruntime==1.32.0\nonnxruntime<2\nnumpy==2.0\n")
-    options = plan_options_of(parse(("--allow", "conflicts", "-r", str(file))))
+    options = plan_options_of(parse(("--allow", "conflicts", "-r", str(file))).request)
 
     assert options.conflicts
     assert [row.text for row in options.requirements] == ["onnxruntime<2", "numpy==2.0"]
@@ -77,7 +80,7 @@ def test_of_a_compiled_file_the_one_that_a_person_wrote_says_which_onnxruntime(
     words = ("-r", str(compiled))
 
     def asked() -> list[str]:
-        return [row.text for row in plan_options_of(parse(words)).requirements]
+        return [row.text for row in plan_options_of(parse(words).request).requirements]
 
     (tmp_path / "requirements.in").write_text("fastembed\nnumpy\n")
     assert asked() == ["numpy==2.0"]
