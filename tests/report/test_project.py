@@ -43,7 +43,7 @@ def test_of_pdm_it_is_said_that_its_lock_is_for_one_system() -> None:
 def test_why_a_project_cannot_be_changed_is_said() -> None:
     heading, said, hint = rows("requirements", Error("project-hashes"))
     assert heading == "Project (requirements): `--apply --write` cannot change it"
-    assert said.startswith("The requirements file has hashes")
+    assert said.startswith("The requirements file uses hashes")
     assert "ortgpu-fix lock" in hint
 
 
