@@ -75,7 +75,7 @@ def _line(value: dict[str, object]) -> str:
 def readme() -> str:
     """Return the README of `data/` with the codes that `failures.toml` holds."""
     rows = tomllib.loads((DATA / "failures.toml").read_text(encoding="utf-8"))["failure"]
-    lines = ["| code | severity | about | `--apply` mends it | cause |", "|---|---|---|---|---|"]
+    lines = ["| code | severity | about | `--apply` fixes it | cause |", "|---|---|---|---|---|"]
     for row in rows:
         cause = row["cause"]["en"].replace("{library}", "a library").replace("|", r"\|")
         mends = "yes" if row["fixable"] else "no"

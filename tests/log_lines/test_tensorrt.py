@@ -28,8 +28,8 @@ def remedy(release: str | None, *, before: str = "", language: Language = "en") 
     ("release", "code", "leave_out"),
     [
         (None, "tensorrt-unavailable", "Pass providers"),
-        ("1.26.0", "tensorrt-unavailable", "Nothing has to be done. To silence it"),
-        ("1.23.0", "tensorrt-cpu-fallback", "Leave TensorRT out"),
+        ("1.26.0", "tensorrt-unavailable", "No action is needed. To remove the message"),
+        ("1.23.0", "tensorrt-cpu-fallback", "Do not request TensorRT"),
     ],
 )
 def test_who_wants_tensorrt_is_told_how_to_have_it(
