@@ -95,8 +95,10 @@ def test_a_lock_that_an_environment_has_drifted_from() -> None:
 def test_other_rows_of_the_same_day_are_told_without_its_date_twice() -> None:
     made = lock().replace("2025-12-01", "2026-01-01")
 
-    assert "with other rows of the matrix of 2026-01-01" in told(made, synthetic.facts(*INSTALLED))
-    assert "this one is of" not in told(made, synthetic.facts(*INSTALLED))
+    assert "with the compatibility data of 2026-01-01, but with other additions" in told(
+        made, synthetic.facts(*INSTALLED)
+    )
+    assert "the current data is of" not in told(made, synthetic.facts(*INSTALLED))
 
 
 def test_what_has_drifted_in_words() -> None:
@@ -119,7 +121,7 @@ The environment differs from the lock
   onnxruntime         1.22.1 is installed too, and shares the folder of the locked build
 
 What has changed since
-  the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
+  the lock was made with the matrix of 2025-12-01; the current data is of 2026-01-01
   onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
 
 The lock can work here, but the environment has drifted from it (see above)"""
@@ -152,7 +154,7 @@ The environment differs from the lock
   onnxruntime         1.22.1 is installed too, and shares the folder of the locked build
 
 What has changed since
-  the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
+  the lock was made with the matrix of 2025-12-01; the current data is of 2026-01-01
   onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
 
 The lock can work here, but the environment has drifted from it (see above)"""

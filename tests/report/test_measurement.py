@@ -55,7 +55,7 @@ def test_many_fallbacks_are_counted_and_those_that_cost_come_first() -> None:
     ]
 
     assert section.rows[0].head == "NonMaxSuppression"
-    assert section.rows[0].text == "no kernel for the GPU: nms, 1.5 ms"
+    assert section.rows[0].text == "no CUDA kernel: nms, 1.5 ms"
     assert section.rows[-1].text == "and 9 more"
 
 
@@ -229,9 +229,9 @@ def test_outputs_that_are_wrong_are_red() -> None:
     )
 
     assert [(row.text, row.style) for row in rows] == [
-        ("0.25 of the largest number (up to 0.001 is right)", "red"),
-        ("0.0001 of the largest number (up to 0.001 is right)", ""),
-        ("0.25 of the largest number (up to 0.001 is right)", ""),
+        ("0.25 of the largest value (up to 0.001 is OK)", "red"),
+        ("0.0001 of the largest value (up to 0.001 is OK)", ""),
+        ("0.25 of the largest value (up to 0.001 is OK)", ""),
         ("cannot be compared (nan)", "red"),
         ("cannot be compared (?)", "red"),
     ]
