@@ -41,7 +41,7 @@ def test_who_wants_tensorrt_is_told_how_to_have_it(
 
     assert found == code
     assert english.startswith(leave_out)
-    assert ". To use TensorRT instead, `ortgpu-fix --provider tensorrt` plans the one" in english
+    assert ". To use TensorRT instead, run `ortgpu-fix --provider tensorrt`: it plans" in english
     assert "。若要改用 TensorRT：`ortgpu-fix --provider tensorrt` " in chinese
 
 

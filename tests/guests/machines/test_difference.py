@@ -279,7 +279,7 @@ def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
     assert "worked before" not in gone.stdout
     assert gone.returncode == 1
     assert "\nonnxruntime-gpu  1.26.0 → 1.20.1\n" in come.stdout
-    assert "\n  ancient  not known\n" in come.stdout
+    assert "\n  ancient  unknown\n" in come.stdout
     assert come.returncode == 0
     assert (document["old"]["unknown"], document["new"]["unknown"]) == ("1.20.1", None)
     (tmp_path / "new.txt").write_text("onnxruntime-gpu==1.26.0\nnvidia-cudnn-cu12==99.1\n")

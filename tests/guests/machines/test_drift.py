@@ -405,16 +405,16 @@ def test_it_is_told_to_the_letter() -> None:
         f"""\
 Lock  lock.txt  onnxruntime-gpu 1.26.0
 
-Not as the matrix has it
+Differs from the compatibility data
   line 3  no wheel of nvidia-cublas-cu12 12.9.1 has the hash {ONE}
 
 The environment differs from the lock
-  nvidia-cublas-cu12  12.8.4 is installed, 12.9.1 is locked
+  nvidia-cublas-cu12  12.8.4 is installed, but 12.9.1 is locked
 
 To use a newer release
   driver >= 580.65.06  onnxruntime-gpu 1.31.0
 
-The lock can work here, but the environment has drifted from it (see above)"""
+The lock works on this machine, but the environment differs from it (see above)"""
     )
 
 
