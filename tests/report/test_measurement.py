@@ -245,7 +245,7 @@ def test_in_chinese_the_marks_are_chinese_and_the_unit_is_one() -> None:
     times = Timing(key="cuda", shape=0, first_ms=9.0, median_ms=2.0, runs=40, changed_ms=4.0)
     told = plain(bench_sections(bench(times), Advice(rows=()), zh))
 
-    assert "  Nms  没有 GPU 内核：nms，1.5 ms" in placed
+    assert "  Nms  没有 CUDA 内核：nms，1.5 ms" in placed
     assert f"  {GPU}  7 个节点，1.5 ms" in placed
     assert "40 次）；更换形状后 4.00 ms" in told
 

@@ -308,13 +308,13 @@ def test_the_text_says_who_asked_what_got_what_and_why() -> None:
         "torch 2.7.1 (CUDA 12.8) used the GPU; its default device: ?",
         "rembg 2.0.86 /env/rembg/base.py:37 (sessions: 2)",
         "Verdict The program requested the GPU, but did not get it",
-        "Called by tagger 1.2, /home/me/app.py:3",
+        "Called from tagger 1.2, /home/me/app.py:3",
         "Model u2net.onnx, isnet.onnx",
-        f"Asked {TENSORRT}, {CUDA} (device_id=0), {CPU}",
+        f"Requested {TENSORRT}, {CUDA} (device_id=0), {CPU}",
         f"Got {CPU}",
         f"Why the installed onnxruntime does not include {TENSORRT}; it includes {CUDA}, {CPU}",
         "Why cuDNN 9 is missing.",
-        "Made in 110 ms",
+        "Created in 110 ms",
         RAN,
         f"{EN.label('model-copies')} {EN.label('run-copies', count=3)}",
         f"To change {EN.advice(reason('session-mend'), command=TypedCommand())}",
@@ -446,6 +446,6 @@ def test_those_that_got_it_are_counted() -> None:
 def test_a_session_in_one_line_while_it_runs() -> None:
     assert session_line(FAILED, "asked-not-got", EN) == (
         "u2net.onnx: The program requested the GPU, but did not get it: "
-        f"asked {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
+        f"requested {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
     )
     assert session_line(replace(FAILED, model=None), "got", EN).startswith("?: ")

@@ -524,7 +524,7 @@ def test_a_lock_without_the_wheel_of_this_python_cannot_work_here(
 
     assert exit_code("lock", "--check", file, "--facts", str(tmp_path / "other.json")) == 3
     said = capsys.readouterr().out
-    assert "the wheel of onnxruntime-gpu 1.26.0 for linux_x86_64, cp312" in said
+    assert "onnxruntime-gpu 1.26.0 lacks the hash of its wheel for linux_x86_64, cp312" in said
     assert "nvidia-cudnn-cu12 9" not in said.partition("environment")[0]
 
 
