@@ -66,8 +66,8 @@ EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
     "cudnn": (
         1,
         (
-            "cuDNN            9.10.2.21 → 9.23.2.1\n",
-            "GPUs dropped     6.0, 6.1, 7.0\n",
+            "cuDNN         9.10.2.21 → 9.23.2.1\n",
+            "GPUs dropped  6.0, 6.1, 7.0\n",
             "pascal  ✗ worked before: nvidia-cudnn-cu12 9.23.2.1 has no machine code for compute",
             *WORKS[1:],
             "\nMachines that lose GPU support: 1\n",
