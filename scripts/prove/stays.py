@@ -43,7 +43,7 @@ DEPENDENTS = ("chromadb", "insightface", "fastembed")
 """They require `onnxruntime` by name."""
 MOST_SECONDS = 2.0
 IMPOSSIBLE = 3
-LINE = r"^ortgpu-fix: (.*?)\. This brings it back"
+LINE = r"^ortgpu-fix: (.*?)\. To restore the environment"
 """The loader's."""
 ASK = """
 import sys, onnxruntime

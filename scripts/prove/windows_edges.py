@@ -347,7 +347,7 @@ def watched(proof: Proof) -> Iterator[str]:
             "ORTGPU_FIX_REQUIRE",
             proof.wine.run(*program, environ=QUIET | {"ORTGPU_FIX_REQUIRE": "cuda"}),
             1,
-            "cannot have it (ORTGPU_FIX_REQUIRE=cuda)",
+            "cannot use it (ORTGPU_FIX_REQUIRE=cuda)",
         ),
     ):
         seen[name] = done.returncode

@@ -50,7 +50,7 @@ SYSTEM = ("/usr", "/etc")
 PYENV = Path.home() / ".pyenv"
 SOME_UNREACHABLE = 4
 """The exit code of ansible-playbook where hosts were unreachable, whatever failed besides."""
-APPLIES = "Bring the environment to the set of its group"
+APPLIES = "Install the packages of the host's group"
 """What a run says when it begins to change hosts."""
 OWN_MOUNTS = "ORTGPU_FIX_OWN_MOUNTS"
 """Set in the environment of a program that `in_own_mounts` began."""

@@ -694,7 +694,7 @@ FAULTS = {
     "missing": ("index-refused", "404"),
     "denied": ("index-refused", "403"),
     "busy": ("index-refused", "503"),
-    "truncated": ("index-unreachable", "broke off"),
+    "truncated": ("index-unreachable", "connection was lost"),
     "reset": ("index-unreachable", "Connection reset by peer"),
     "other-bytes": ("download-hash-mismatch", "SHA-256 mismatch"),
 }

@@ -52,7 +52,7 @@ def environment(folder: Path) -> dict[str, str]:
     ("verbose", "answer", "code", "said_last"),
     [
         ((), b"n\n", 2, "error: Nothing was changed"),
-        (("-v",), b"\x03", 130, "hint: Run again whenever you like"),
+        (("-v",), b"\x03", 130, "hint: Run it again at any time"),
     ],
 )
 def test_a_file_that_the_matrix_lacks_is_shown_before_the_question(
@@ -112,7 +112,7 @@ def test_who_interrupts_it_before_the_change_is_told_so(
     done = run_here(*arguments(lacking, "--yes"), cwd=tmp_path, env=environment(tmp_path))
 
     assert done.returncode == 130
-    said = "Run again whenever you like"
+    said = "Run it again at any time"
     assert done.stderr == f"error: Interrupted; nothing was changed\n\nhint: {said}\n"
 
 
@@ -120,7 +120,7 @@ def test_who_interrupts_it_before_the_change_is_told_so(
     ("words", "errors"),
     [
         (("apply",), "error: Interrupted; nothing was changed"),
-        (("download", "-d", "wheels"), "error: Interrupted; `wheels` is not complete"),
+        (("download", "-d", "wheels"), "error: Interrupted; `wheels` is incomplete"),
         *((("plan",), ""), (("verify",), "")),
     ],
 )

@@ -696,7 +696,7 @@ def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(stand: Stand) -
     os.close(writer)
 
     assert done.returncode == 4
-    assert "Interrupted, and everything is as it was before" in done.stderr
+    assert "Interrupted, and the environment was restored" in done.stderr
     assert stand.unchanged()
     assert not stand.state.exists()
 

@@ -254,5 +254,5 @@ def test_root_adds_no_rows_to_the_data_of_a_user(
 
     assert main(["matrix", "--update"]) == 2
 
-    assert "is in the home of another user" in capsys.readouterr().err
+    assert "is in another user's home directory" in capsys.readouterr().err
     assert not (home / ".local").exists()

@@ -106,7 +106,7 @@ def test_a_gpu_may_be_named(name: str, capability: str, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("RTX 4000", "Quadro RTX 4000"), ("Voodoo 2", "neither a compute capability nor")],
+    [("RTX 4000", "Quadro RTX 4000"), ("Voodoo 2", "is not a compute capability or a known GPU")],
 )
 def test_a_name_of_several_gpus_or_none_is_refused(
     name: str, said: str, capsys: pytest.CaptureFixture[str]

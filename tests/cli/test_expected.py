@@ -53,7 +53,7 @@ def test_a_gpu_may_be_spelled_as_people_do(
 @pytest.mark.parametrize("gpu", ["89", "sm_", "sm_8.9", "compute", "4060Titan"])
 def test_what_is_no_gpu_is_still_refused(gpu: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["--driver", "580.95.05", "--gpu", gpu]) == 2
-    assert "neither a compute capability nor a known GPU" in capsys.readouterr().err
+    assert "is not a compute capability or a known GPU" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_release_that_is_not_known_names_what_reads_newer_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert __main__.main(["matrix", "1.99"]) == 2
-    assert "`ortgpu-fix matrix --update` reads newer ones" in capsys.readouterr().err
+    assert "`ortgpu-fix matrix --update` reads newer versions" in capsys.readouterr().err
 
 
 def test_what_is_chosen_later_is_one_line(

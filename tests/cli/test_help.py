@@ -156,7 +156,7 @@ def test_each_has_its_own(
             "`--forget` can only be used with `undo`, `matrix`",
             "只能与 `undo`, `matrix` 一起使用",
         ),
-        (["matrix", "0.1"], "holds no onnxruntime-gpu 0.1", "没有 onnxruntime-gpu 0.1"),
+        (["matrix", "0.1"], "onnxruntime-gpu 0.1 is not in the", "没有 onnxruntime-gpu 0.1"),
     ],
 )
 def test_a_wrong_command_line_is_told_in_both_languages(

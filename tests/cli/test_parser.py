@@ -249,12 +249,12 @@ def test_a_python_that_is_not_there(run: Run) -> None:
             ["verify", "--facts", "a"],
             "`--facts` can only be used with `--apply`, `--check`, `facts`",
         ),
-        (["--apply", "--facts", "a", "--facts", "b"], "`--apply` takes one machine"),
+        (["--apply", "--facts", "a", "--facts", "b"], "`--apply` works on one machine"),
         (["facts", "--facts", "a", "--facts", "b"], "2 facts files"),
-        (["lock", "--check", "l", "--facts", "a", "--facts", "b"], "`lock --check` takes one"),
+        (["lock", "--check", "l", "--facts", "a", "--facts", "b"], "`lock --check` works on one"),
         (["lock", "l"], "Unexpected argument `l`"),
-        (["--facts", "a", "--facts", "./a"], "`./a` is given twice"),
-        (["diff", "x", "y", "--hosts", "a", "--facts", "./a"], "`./a` is given twice"),
+        (["--facts", "a", "--facts", "./a"], "`./a` was passed twice"),
+        (["diff", "x", "y", "--hosts", "a", "--facts", "./a"], "`./a` was passed twice"),
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` can only be used with `--apply`"),
@@ -291,7 +291,7 @@ def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
 @pytest.mark.parametrize(
     ("argv", "hint"),
     [
-        (["matrix", "9.9.9"], "`ortgpu-fix matrix` lists those that it holds"),
+        (["matrix", "9.9.9"], "`ortgpu-fix matrix` lists the versions that it contains"),
         (["matrix", "foo"], "See `ortgpu-fix help matrix`"),
         (["--nonsense"], "See `ortgpu-fix --help`"),
         (["lock", "--frmat", "uv"], "See `ortgpu-fix help lock`"),
@@ -301,7 +301,7 @@ def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
         (["download", "--facts", "example"], "ortgpu-fix download -d wheels"),
         (["lock", "--check"], "ortgpu-fix lock --check gpu.txt"),
         (["diff", "a"], "ortgpu-fix diff HEAD:uv.lock uv.lock"),
-        (["-r", "none.txt"], "Name an existing file, or correct the line, and run again"),
+        (["-r", "none.txt"], "Pass an existing file, or fix that line, and retry"),
     ],
 )
 def test_a_mistake_has_its_own_hint(argv: list[str], hint: str, run: Run) -> None:
@@ -322,7 +322,7 @@ def test_an_error_as_json(run: Run) -> None:
     assert document["schema"] == 1
     assert document["error"] == {
         "code": "wish-cuda",
-        "message": "`--cuda x` is not a CUDA version with known packages: 11, 12, 13",
+        "message": "`--cuda x` is not supported; CUDA versions with known packages: 11, 12, 13",
         "hint": "For example `--cuda 12`",
     }
 
@@ -331,8 +331,8 @@ def test_an_error_in_chinese(process: Run) -> None:
     done = process("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
 
     assert (
-        done.stderr
-        == "错误：`--cuda x` 不是有已知软件包的 CUDA 版本：11, 12, 13\n\n提示：例如 `--cuda 12`\n"
+        done.stderr == "错误：不支持 `--cuda x`；有已知软件包的 CUDA 版本：11, 12, 13\n\n"
+        "提示：例如 `--cuda 12`\n"
     )
 
 
@@ -343,7 +343,7 @@ def test_apply_without_a_terminal_wants_a_yes(run: Run, tmp_path: Path) -> None:
     done = run("--apply", "--facts", machine(tmp_path), "--python", str(venv))
 
     assert done.returncode == 2
-    assert "there is no terminal to ask on" in done.stderr
+    assert "Not an interactive terminal, so nothing was changed" in done.stderr
     assert "onnxruntime-gpu" in done.stdout
 
 
@@ -383,8 +383,8 @@ def test_a_file_that_cannot_be_written(run: Run) -> None:
 def test_a_text_that_is_not_there(argv: list[str], run: Run) -> None:
     done = run(*argv, "none.txt")
 
-    assert failed(done, 7).startswith("error: The text `none.txt` cannot be read: No such file")
-    assert done.stderr.endswith("hint: Name a file, or pipe the text in and name `-`\n")
+    assert failed(done, 7).startswith("error: The file `none.txt` cannot be read: No such file")
+    assert done.stderr.endswith("hint: Pass an existing file, or pipe the text in and pass `-`\n")
 
 
 def test_check_says_in_one_line_what_is_wrong(run: Run, tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def test_a_file_that_cannot_be_changed_hinders_no_plan(run: Run, tmp_path: Path)
     told = run("--facts", machine(tmp_path), "-r", "r.txt")
     assert told.returncode == 1, told
     assert "Project (requirements): `--apply --write` cannot change it" in told.stdout
-    assert "The requirements file has hashes" in told.stdout
+    assert "The requirements file uses hashes" in told.stdout
     assert told.stdout.splitlines()[-1].endswith("--apply")
 
 
@@ -601,7 +601,7 @@ def test_one_plan_for_several_machines(run: Run, tmp_path: Path) -> None:
     told, document = run(*machines), run("--json", *machines)
 
     assert told.returncode == document.returncode == 0
-    assert "One set for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12" in told.stdout
+    assert "The same packages for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12" in told.stdout
     assert json.loads(document.stdout)["groups"][0]["machines"] == ["new", "old"]
 
 
@@ -802,7 +802,7 @@ def test_an_error_inside_an_error_is_said_in_words() -> None:
 
     message = load_texts("en").error(Error("apply-failed", cause=inner))
 
-    assert "`--cuda x` is not a CUDA version with known packages: 11, 12" in message.text
+    assert "`--cuda x` is not supported; CUDA versions with known packages: 11, 12" in message.text
 
 
 def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:

@@ -80,7 +80,7 @@ def refusal(*words: str, cwd: Path) -> str:
 def test_a_cuda_that_nobody_knows_is_refused(tmp_path: Path) -> None:
     said = refusal("--facts", "example", "--cuda", "14", cwd=tmp_path)
 
-    assert "`--cuda 14` is not a CUDA version with known packages: 11, 12, 13" in said
+    assert "`--cuda 14` is not supported; CUDA versions with known packages: 11, 12, 13" in said
     assert parse(["--cuda", "12.8"]).request.install.cuda == "12.8"
 
 

@@ -211,7 +211,7 @@ def test_a_set_of_onnxruntime_gpu_has_no_plugin(
 ) -> None:
     assert __main__.main([*flags, *WISH]) == 2
     said = capsys.readouterr().err
-    assert f"Options that cannot be combined: --provider tensorrt-rtx, {clash}\n" in said
+    assert f"These options cannot be combined: --provider tensorrt-rtx, {clash}\n" in said
 
 
 def test_the_gpu_build_goes_only_where_that_is_allowed(

@@ -52,15 +52,15 @@ def test_another_build_in_its_place_is_told(site: Path, tmp_path: Path) -> None:
     cpu = make_wheel(tmp_path, "onnxruntime", "1.32.0", files={"onnxruntime/__init__.py": ""})
     with zipfile.ZipFile(cpu) as file:
         file.extractall(site)
-    said = "ortgpu-fix: onnxruntime 1.32.0 is in the place of onnxruntime-gpu 1.26.0\n"
+    said = "ortgpu-fix: onnxruntime 1.32.0 has replaced onnxruntime-gpu 1.26.0\n"
     assert checked(site) == (1, said)
     shutil.rmtree(next(site.glob("onnxruntime-1.32.0.dist-info")))
-    assert "nothing is in the place of" in checked(site)[1]
+    assert "onnxruntime-gpu 1.26.0 is not installed" in checked(site)[1]
 
 
 def test_a_library_that_is_gone_is_told(site: Path) -> None:
     (site / LIBRARY).unlink()
-    assert checked(site) == (1, f"ortgpu-fix: {site / LIBRARY} is not there\n")
+    assert checked(site) == (1, f"ortgpu-fix: {site / LIBRARY} is missing\n")
 
 
 def test_a_library_that_cannot_be_loaded_is_told_where_it_is_to_be(site: Path) -> None:

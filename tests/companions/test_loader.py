@@ -305,7 +305,7 @@ def test_debug_says_what_was_loaded_from_where(python: Path) -> None:
     assert lines[0] == f"ortgpu-fix: loaded {site / LT}"
     assert lines[1].startswith(f"ortgpu-fix: not loaded: {site / BLAS}: ")
     assert lines[2] == f"ortgpu-fix: missing: {site / DNN}"
-    assert lines[3].startswith("ortgpu-fix: libraries of CUDA that were installed here are gone: ")
+    assert lines[3].startswith("ortgpu-fix: CUDA libraries of this environment are missing: ")
     assert len(lines) == 4
 
 

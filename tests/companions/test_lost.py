@@ -107,8 +107,8 @@ def came(python: Path) -> str:
     quote = '"' if sys.platform == "win32" else "'"  # there is a blank in it
     prefix = f"{quote}{python.parents[1]}{quote}"
     return (
-        "ortgpu-fix: onnxruntime 1.32.0 (by uv), built without CUDA, is in the place of"
-        " onnxruntime-gpu 1.26.0. This brings it back, or says what is against it:"
+        "ortgpu-fix: onnxruntime 1.32.0 (by uv), built without CUDA, has replaced"
+        " onnxruntime-gpu 1.26.0. To restore the environment, run:"
         f" ortgpu-fix --python {prefix} --apply\n"
     )
 
@@ -187,7 +187,7 @@ def test_a_service_that_requires_cuda_gets_an_error_that_says_what_came(python: 
     code, text = said(python, ASKS, ORTGPU_FIX_REQUIRE="cuda")
 
     assert code == 1
-    assert text.count("cannot have it (ORTGPU_FIX_REQUIRE=cuda): onnxruntime 1.32.0 (by uv)") == 2
+    assert text.count("cannot use it (ORTGPU_FIX_REQUIRE=cuda): onnxruntime 1.32.0 (by uv)") == 2
     assert came(python).removeprefix("ortgpu-fix: ").strip() in text
 
 
@@ -203,13 +203,13 @@ def test_a_session_that_names_no_provider_asked_where_a_service_gives_it_cuda(
     code, text = said(python, names_none.format(""), ORTGPU_FIX_PROVIDERS="cuda")
     assert (code, text.splitlines()[0] + "\n") == (0, came(python))
     code, text = said(python, names_none.format(""), **both)
-    assert (code, "cannot have it (ORTGPU_FIX_REQUIRE=cuda): onnxruntime 1.32.0" in text) == (
+    assert (code, "cannot use it (ORTGPU_FIX_REQUIRE=cuda): onnxruntime 1.32.0" in text) == (
         1,
         True,
     )
     for options in (own, own.replace(", ", ", sess_options=")):
         code, text = said(python, begin + names_none.format(options), **both)
-        assert "is in the place of" not in text
+        assert "has replaced" not in text
     code, text = said(python, names_none.format(f", None, {CPU}"), **both)
     assert (code, text) == (0, "")
 
@@ -221,11 +221,11 @@ def test_another_release_that_came_is_named(python: Path) -> None:
     code, text = said(python, ASKS)
 
     assert code == 0
-    came = "ortgpu-fix: onnxruntime-gpu 1.31.1 (by pip) is in the place of onnxruntime-gpu"
+    came = "ortgpu-fix: onnxruntime-gpu 1.31.1 (by pip) has replaced onnxruntime-gpu"
     assert text.startswith(came)
     assert text.count("\n") == 1
     service = {"ORTGPU_FIX_REQUIRE": "cuda"}
-    assert "cannot have it" not in said(python, ASKS, **service)[1]
+    assert "cannot use it" not in said(python, ASKS, **service)[1]
 
 
 def test_files_that_nobody_claims_are_named_by_their_folder(python: Path) -> None:
@@ -233,7 +233,8 @@ def test_files_that_nobody_claims_are_named_by_their_folder(python: Path) -> Non
     (site / "onnxruntime/capi/_pybind_state.py").write_text(BINDINGS.format(providers=CPU))
     _, text = said(python, ASKS)
 
-    begin = f"ortgpu-fix: the onnxruntime in {site / 'onnxruntime'}, built without CUDA, is in the"
+    built = "built without CUDA, has replaced"
+    begin = f"ortgpu-fix: the onnxruntime in {site / 'onnxruntime'}, {built}"
     assert text.startswith(begin)
     (site / f"onnxruntime_gpu-{RELEASE}.dist-info").rename(site / "gone")
     assert said(python, ASKS)[1].startswith(begin)
@@ -260,7 +261,7 @@ def test_libraries_that_went_are_named(python: Path) -> None:
     code, text = said(python, ASKS + "; " + ASKS)
 
     assert code == 0
-    assert "libraries of CUDA that were installed here are gone: libcublas.so.12. This" in text
+    assert "CUDA libraries of this environment are missing: libcublas.so.12. To restore" in text
     assert text.count("\n") == 1
     wants_none = f"import onnxruntime; onnxruntime.InferenceSession('m.onnx', None, {CPU})"
     assert said(python, wants_none) == (0, "")
@@ -286,7 +287,7 @@ def test_the_real_build_for_cpus_is_told_by_the_real_onnxruntime(
     assert text.count("ortgpu-fix: ") == 1
     assert came(python).replace("1.32.0", version).strip() in text
     code, text = said(python, asks, ORTGPU_FIX_REQUIRE="cuda")
-    assert (code, "cannot have it (ORTGPU_FIX_REQUIRE=cuda)" in text) == (1, True)
+    assert (code, "cannot use it (ORTGPU_FIX_REQUIRE=cuda)" in text) == (1, True)
 
 
 def test_the_same_release_in_a_folder_of_another_spelling_is_the_same(python: Path) -> None:
@@ -316,7 +317,7 @@ def test_a_plugin_beside_onnxruntime_is_the_sets_own(python: Path, *, there: boo
     code, text = said(python, ASKS)
 
     assert code == 0
-    assert ("onnxruntime 1.33.0 (by uv), built without CUDA, is in the place of onnxruntime 1.32.0"
+    assert ("onnxruntime 1.33.0 (by uv), built without CUDA, has replaced onnxruntime 1.32.0"
             in text) is not there  # fmt: skip
     assert there is not bool(text)
 

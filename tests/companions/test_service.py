@@ -10,9 +10,9 @@ import pytest
 from ortgpu_fix.companions.loader import service
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
-GIVES = "ortgpu-fix: a session that names no provider gets CUDA (ORTGPU_FIX_PROVIDERS)\n"
+GIVES = "ortgpu-fix: a session without providers uses CUDA (ORTGPU_FIX_PROVIDERS)\n"
 WHY = "this onnxruntime is built without CUDA"
-REFUSED = "ortgpu-fix: a session asked for CUDA and cannot have it (ORTGPU_FIX_REQUIRE=cuda): "
+REFUSED = "ortgpu-fix: a session requested CUDA but cannot use it (ORTGPU_FIX_REQUIRE=cuda): "
 
 
 class Bindings:
@@ -73,7 +73,8 @@ def test_a_session_that_is_given_none_is_told(capsys: pytest.CaptureFixture[str]
     assert Bindings().session().get_providers() == [CPU]
     assert (
         capsys.readouterr().err
-        == f"ortgpu-fix: ORTGPU_FIX_PROVIDERS gives a session no CUDA: {WHY}\n"
+        == "ortgpu-fix: a session without providers cannot use CUDA (ORTGPU_FIX_PROVIDERS): "
+        f"{WHY}\n"
     )
     Bindings(own=True).session()
     assert capsys.readouterr().err == ""

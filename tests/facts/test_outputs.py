@@ -260,7 +260,7 @@ def test_a_text_without_outputs_is_refused_in_one_sentence(run: Run, text: str) 
     done = run(text)
 
     assert (done.returncode, done.stdout) == (7, "")
-    assert "holds no output of nvidia-smi, pip or conda" in done.stderr
+    assert "contains no output of nvidia-smi, pip or conda" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 3
 
 
@@ -278,7 +278,7 @@ def test_outputs_of_two_machines_are_refused_with_what_differs(
     done = run(text)
 
     assert done.returncode == 7
-    assert f"shows two machines: they differ in {facts}\n" in done.stderr
+    assert f"contains outputs of two machines: they differ in {facts}\n" in done.stderr
 
 
 def test_the_same_output_twice_is_one_machine(run: Run) -> None:

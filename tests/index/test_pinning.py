@@ -128,7 +128,7 @@ def test_the_texts_name_what_to_do() -> None:
 
     assert message.exit_code == 7
     assert message.text == (
-        "torch 2.7.1+cu128 is not on https://example.org/whl/cu128/torch/, though it should be: "
+        "https://example.org/whl/cu128/torch/ should have torch 2.7.1+cu128, but does not: "
         "for this Python and platform it has 2.7.1"
     )
 

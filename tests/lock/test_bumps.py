@@ -28,21 +28,21 @@ EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
     "cuda-13": (
         1,
         (
-            "onnxruntime-gpu        1.26.0 → 1.29.0\n",
-            "Driver that is needed  525.60.13 → 580.65.06\n",
-            "cuDNN                  9.10.2.21 → 9.23.2.1\n",
-            "GPUs that are dropped  6.0, 6.1, 7.0",
+            "onnxruntime-gpu  1.26.0 → 1.29.0\n",
+            "Required driver  525.60.13 → 580.65.06\n",
+            "cuDNN            9.10.2.21 → 9.23.2.1\n",
+            "GPUs dropped     6.0, 6.1, 7.0",
             "pascal  ✗ worked before: it carries no code for compute capability 6.1",
             f"a100    ✗ worked before: {NEEDS_580}",
             WORKS[2],
-            "\nMachines that can no longer use the GPU: 2\n",
+            "\nMachines that lose GPU support: 2\n",
         ),
     ),
     # 1.20.1 cannot be had any more; of 1.26 everything is known.
     "vanished": (
         0,
         (
-            "Before           onnxruntime-gpu 1.20.1 is not in the matrix",
+            "Before           onnxruntime-gpu 1.20.1 is not in the compatibility data",
             "After            onnxruntime-gpu 1.26.0, CUDA 12: driver 525.60.13 or newer",
             "\nonnxruntime-gpu  1.20.1 → 1.26.0\n",
             *WORKS,
@@ -52,25 +52,25 @@ EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
     "torch": (
         1,
         (
-            "onnxruntime-gpu        1.26.0 → 1.29.0\n",
-            "Driver that is needed  525.60.13 → 580.65.06\n",
-            "cuDNN                  9.5.1.17 → 9.20.0.48\n",
-            "GPUs that are dropped  6.0, 6.1, 7.0\n",
+            "onnxruntime-gpu  1.26.0 → 1.29.0\n",
+            "Required driver  525.60.13 → 580.65.06\n",
+            "cuDNN            9.5.1.17 → 9.20.0.48\n",
+            "GPUs dropped     6.0, 6.1, 7.0\n",
             "pascal  ✗ worked before: it carries no code for compute capability 6.1",
             f"a100    ✗ worked before: {NEEDS_580}",
             WORKS[2],
-            "\nMachines that can no longer use the GPU: 2\n",
+            "\nMachines that lose GPU support: 2\n",
         ),
     ),
     # Nothing but cuDNN moves, and that dropped Pascal and Volta at 9.11.
     "cudnn": (
         1,
         (
-            "cuDNN                  9.10.2.21 → 9.23.2.1\n",
-            "GPUs that are dropped  6.0, 6.1, 7.0\n",
+            "cuDNN         9.10.2.21 → 9.23.2.1\n",
+            "GPUs dropped  6.0, 6.1, 7.0\n",
             "pascal  ✗ worked before: nvidia-cudnn-cu12 9.23.2.1 has no machine code for compute",
             *WORKS[1:],
-            "\nMachines that can no longer use the GPU: 1\n",
+            "\nMachines that lose GPU support: 1\n",
         ),
     ),
 }

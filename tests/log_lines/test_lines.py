@@ -125,7 +125,7 @@ def test_what_a_build_needs_follows_from_the_line_number() -> None:
     assert found.code == "provider-not-loaded"
     assert found.cause.endswith(
         "This is onnxruntime 1.16.0 – 1.16.3, which needs CUDA 11 and cuDNN 8; other major versions"
-        " cannot take their place."
+        " do not work."
     )
     assert "CUDA 11" not in first(ERROR_126).cause
 

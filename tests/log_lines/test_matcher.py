@@ -464,7 +464,7 @@ def test_a_default_that_insightface_prints_of_every_session_is_nothing(
     [
         ("at Microsoft.ML.OnnxRuntime.Session()", "a .NET program"),
         ("Traceback (most recent call last):\nFailed to execute script 'x'", "an application with"),
-        ("image: ghcr.io/immich-app/immich-machine-learning:v1", "a ready container image"),
+        ("image: ghcr.io/immich-app/immich-machine-learning:v1", "a prebuilt container image"),
         ("docker run immich", "a program in a container"),
         ("docker run immich\npip install x", ""),
         ("docker run immich\nRUN pip install x", ""),

@@ -28,8 +28,8 @@ def remedy(release: str | None, *, before: str = "", language: Language = "en") 
     ("release", "code", "leave_out"),
     [
         (None, "tensorrt-unavailable", "Pass providers"),
-        ("1.26.0", "tensorrt-unavailable", "Nothing has to be done. To silence it"),
-        ("1.23.0", "tensorrt-cpu-fallback", "Leave TensorRT out"),
+        ("1.26.0", "tensorrt-unavailable", "No action is needed. To remove the message"),
+        ("1.23.0", "tensorrt-cpu-fallback", "Do not request TensorRT"),
     ],
 )
 def test_who_wants_tensorrt_is_told_how_to_have_it(
@@ -41,7 +41,7 @@ def test_who_wants_tensorrt_is_told_how_to_have_it(
 
     assert found == code
     assert english.startswith(leave_out)
-    assert ". To use TensorRT instead, `ortgpu-fix --provider tensorrt` plans the one" in english
+    assert ". To use TensorRT instead, run `ortgpu-fix --provider tensorrt`: it plans" in english
     assert "。若要改用 TensorRT：`ortgpu-fix --provider tensorrt` " in chinese
 
 

@@ -81,8 +81,10 @@ def test_beside_an_onnxruntime_of_a_program_no_package_changes_anything(log: str
     found = first(f"{PYTHON}onnxruntime_go\nRTX 3060\n{log}")
 
     assert found.origin == "own"
-    assert found.remedy.startswith("Another onnxruntime failed than the package of Python")
-    assert ("cuDNN release" in found.remedy) is (log == CUDNN)
+    assert found.remedy.startswith(
+        "The onnxruntime that failed is not the Python package from PyPI"
+    )
+    assert ("cuDNN version" in found.remedy) is (log == CUDNN)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_the_libraries_of_a_ready_image_are_its_author_s(trace: str, log: str) -
     found = first(f"{PYTHON}RTX 3060\n{trace}\n{log}")
 
     assert (found.origin, found.fixable, found.commands) == ("image", False, ())
-    assert found.remedy.startswith("The environment is the image's")
+    assert found.remedy.startswith("The environment is part of the image")
     assert ("NVIDIA GPUs" in found.remedy) is (log == FALLBACK)
 
 

@@ -404,7 +404,7 @@ def test_whatever_stands_in_a_row_ends_in_a_plan_or_in_one_sentence(
         told = capsys.readouterr()
         assert code in {0, 1, 7}, (path, last, told.err)
         if code == 7:
-            assert "cannot be used as rows of the matrix" in told.out + told.err
+            assert "is not valid compatibility data" in told.out + told.err
     assert 7 in codes
     assert codes & {0, 1}
     use_additions(())

@@ -167,7 +167,7 @@ def test_codes_are_kebab_case() -> None:
 def test_an_error_in_chinese() -> None:
     message = Texts(table=TABLE, language="zh").error(Error("wish-cuda", value="x", known="11, 12"))
 
-    assert message.text == "`--cuda x` 不是有已知软件包的 CUDA 版本：11, 12"
+    assert message.text == "不支持 `--cuda x`；有已知软件包的 CUDA 版本：11, 12"
     assert message.exit_code == 2
 
 

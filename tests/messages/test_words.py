@@ -76,6 +76,18 @@ GONE = [
     "{count} nodes of",
     "{count} files, {size}",
     "this mends them:",
+    # nobody talks like this
+    "is not concerned",
+    "that misses it",
+    "goes on with",
+    "beside the executable",
+    "Give `--python`",
+    "Name another place",
+    "Nothing has to be done",
+    "build for CPUs",
+    "must be a text",
+    "does not tell",
+    "不声不响",
     # untrue
     "loads them when onnxruntime is imported",
     "is taken from the system",

@@ -95,8 +95,10 @@ def test_a_lock_that_an_environment_has_drifted_from() -> None:
 def test_other_rows_of_the_same_day_are_told_without_its_date_twice() -> None:
     made = lock().replace("2025-12-01", "2026-01-01")
 
-    assert "with other rows of the matrix of 2026-01-01" in told(made, synthetic.facts(*INSTALLED))
-    assert "this one is of" not in told(made, synthetic.facts(*INSTALLED))
+    assert "with the compatibility data of 2026-01-01, but with other additions" in told(
+        made, synthetic.facts(*INSTALLED)
+    )
+    assert "the current data is of" not in told(made, synthetic.facts(*INSTALLED))
 
 
 def test_what_has_drifted_in_words() -> None:
@@ -113,16 +115,16 @@ def test_what_has_drifted_in_words() -> None:
 Lock  lock.txt  onnxruntime-gpu 1.26.0
 
 The environment differs from the lock
-  nvidia-cublas-cu12  not installed, 12.8.4 is locked
-  nvidia-cudnn-cu12   9.10.2 is installed, 9.28.0 is locked
+  nvidia-cublas-cu12  not installed, but 12.8.4 is locked
+  nvidia-cudnn-cu12   9.10.2 is installed, but 9.28.0 is locked
   onnxruntime-gpu     1.26.0 is installed, but incomplete
-  onnxruntime         1.22.1 is installed too, and shares the folder of the locked build
+  onnxruntime         1.22.1 is also installed and overwrites files of the locked package
 
-What has changed since
-  the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
-  onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
+Changes since the lock
+  the lock was made with the compatibility data of 2025-12-01; the current data is of 2026-01-01
+  onnxruntime-gpu 1.31.0 can be used now; `ortgpu-fix lock --ort latest` locks it
 
-The lock can work here, but the environment has drifted from it (see above)"""
+The lock works on this machine, but the environment differs from it (see above)"""
     )
 
 
@@ -147,15 +149,15 @@ Lock  lock.txt  onnxruntime-gpu 1.26.0
 
 The environment differs from the lock
   nvidia-cublas-cu12  12.8.4 is installed, but incomplete
-  nvidia-cudnn-cu12   9.10.2 is installed, 9.28.0 is locked
-  onnxruntime-gpu     not installed, 1.26.0 is locked
-  onnxruntime         1.22.1 is installed too, and shares the folder of the locked build
+  nvidia-cudnn-cu12   9.10.2 is installed, but 9.28.0 is locked
+  onnxruntime-gpu     not installed, but 1.26.0 is locked
+  onnxruntime         1.22.1 is also installed and overwrites files of the locked package
 
-What has changed since
-  the lock was made with the matrix of 2025-12-01; this one is of 2026-01-01
-  onnxruntime-gpu 1.31.0 works here now; `ortgpu-fix lock --ort latest` locks it
+Changes since the lock
+  the lock was made with the compatibility data of 2025-12-01; the current data is of 2026-01-01
+  onnxruntime-gpu 1.31.0 can be used now; `ortgpu-fix lock --ort latest` locks it
 
-The lock can work here, but the environment has drifted from it (see above)"""
+The lock works on this machine, but the environment differs from it (see above)"""
     )
 
 

@@ -100,7 +100,7 @@ def test_a_program_of_another_kind_is_named() -> None:
 
     text = plain(explanation_sections(explain_log(log, TABLE), EN, origins=names))
 
-    assert "an application with a Python of its own" in text
+    assert "an application with its own Python" in text
 
 
 def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
@@ -153,7 +153,7 @@ def test_as_json_the_machine_and_the_command_are_there() -> None:
 
     (row,) = rows(document)
     assert row["here"]["state"] == "unseen"
-    assert row["here"]["says"] == ["it shows only while the program runs"]
+    assert row["here"]["says"] == ["it is visible only while the program runs"]
     assert document["mending"] == {
         "code": "mend-here",
         "text": "This fixes it on this machine",

@@ -58,7 +58,7 @@ def document(fleet: str, *, with_cpu: bool = False) -> Any:
 def test_one_set_for_all_to_the_letter() -> None:
     assert words("one") == (
         """\
-One set for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12
+The same packages for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12
   linux_x86_64, cp311  a, b
   nvidia-cublas-cu12   12.8.4
   nvidia-cudnn-cu12    9.28.0
@@ -68,7 +68,7 @@ Why nothing newer
   1.31.0  not on a: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
 this driver supports up to CUDA 12.2
 
-This writes one lock for all of them:
+Write one lock for all of them:
 do"""
     )
 
@@ -82,13 +82,13 @@ Group cuda13, machines: 1. onnxruntime-gpu 1.31.0, CUDA 13
 Group cuda11, machines: 1. onnxruntime-gpu 1.18.0, CUDA 11
   linux_x86_64, cp311  old
 
-Why no one set works on all
+Why the same packages do not work on all machines
   1.31.0  not on old: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
 this driver supports up to CUDA 11.7
   1.18.0  not on new: there is no wheel for cp313
   …       older releases: 2; `--verbose` lists why
 
-This writes a lock for each group (2), beside the file that it names:
+Write a lock for each group (2), next to the given file:
 do"""
     )
 
@@ -154,7 +154,7 @@ def test_machines_that_are_left_out_are_named() -> None:
     assert said.startswith("Group cuda12, machines: 1. onnxruntime-gpu 1.26.0, CUDA 12\n")
     assert "Without a GPU, or without a driver for it\n  ci\n  `--with-cpu` gives them" in said
     assert "Nothing works on\n  ancient  it is built for CUDA 11" in said
-    assert said.endswith("machines without one: 2")
+    assert said.endswith("Some machines have no plan: 2")
     found = document("rest")
     [impossible] = found["impossible"]
     assert impossible["machine"] == "ancient"
@@ -167,7 +167,7 @@ def test_the_cpu_build_is_a_group_of_its_own() -> None:
 
     assert "Group cpu, machines without a GPU: 1. onnxruntime 1.26.0\n" in said
     assert "--with-cpu" not in said
-    assert said.endswith("machines without one: 1")
+    assert said.endswith("Some machines have no plan: 1")
 
 
 def test_a_fleet_of_which_nothing_is_possible() -> None:

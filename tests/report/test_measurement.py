@@ -55,7 +55,7 @@ def test_many_fallbacks_are_counted_and_those_that_cost_come_first() -> None:
     ]
 
     assert section.rows[0].head == "NonMaxSuppression"
-    assert section.rows[0].text == "no kernel for the GPU: nms, 1.5 ms"
+    assert section.rows[0].text == "no CUDA kernel: nms, 1.5 ms"
     assert section.rows[-1].text == "and 9 more"
 
 
@@ -229,9 +229,9 @@ def test_outputs_that_are_wrong_are_red() -> None:
     )
 
     assert [(row.text, row.style) for row in rows] == [
-        ("0.25 of the largest number (up to 0.001 is right)", "red"),
-        ("0.0001 of the largest number (up to 0.001 is right)", ""),
-        ("0.25 of the largest number (up to 0.001 is right)", ""),
+        ("0.25 of the largest value (up to 0.001 is OK)", "red"),
+        ("0.0001 of the largest value (up to 0.001 is OK)", ""),
+        ("0.25 of the largest value (up to 0.001 is OK)", ""),
         ("cannot be compared (nan)", "red"),
         ("cannot be compared (?)", "red"),
     ]
@@ -245,7 +245,7 @@ def test_in_chinese_the_marks_are_chinese_and_the_unit_is_one() -> None:
     times = Timing(key="cuda", shape=0, first_ms=9.0, median_ms=2.0, runs=40, changed_ms=4.0)
     told = plain(bench_sections(bench(times), Advice(rows=()), zh))
 
-    assert "  Nms  没有 GPU 内核：nms，1.5 ms" in placed
+    assert "  Nms  没有 CUDA 内核：nms，1.5 ms" in placed
     assert f"  {GPU}  7 个节点，1.5 ms" in placed
     assert "40 次）；更换形状后 4.00 ms" in told
 

@@ -135,10 +135,10 @@ def test_providers_and_configurations_have_their_times_for_bars() -> None:
     found = times_by_row(report(providers=shares), bench(*timings), EN)
 
     assert found == {
-        "What ran where": {"CUDAExecutionProvider": 1.5},
+        "Nodes by provider": {"CUDAExecutionProvider": 1.5},
         "Shape 1: x=1x3": {"CPU (4 threads)": 4.0, "cuda": 1.0},
     }
-    assert times_by_row(report(), None, EN) == {"What ran where": {}}
+    assert times_by_row(report(), None, EN) == {"Nodes by provider": {}}
 
 
 def test_a_bar_is_as_long_as_it_is_beside_the_longest() -> None:

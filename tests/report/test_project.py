@@ -44,7 +44,7 @@ def test_it_is_said_whose_lock_is_for_one_system(tool: str, name: str) -> None:
 def test_why_a_project_cannot_be_changed_is_said() -> None:
     heading, said, hint = rows("requirements", Error("project-hashes"))
     assert heading == "Project (requirements): `--apply --write` cannot change it"
-    assert said.startswith("The requirements file has hashes")
+    assert said.startswith("The requirements file uses hashes")
     assert "ortgpu-fix lock" in hint
 
 

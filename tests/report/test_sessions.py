@@ -99,8 +99,8 @@ REPORT = ProgramReport(
 
 
 RAN = (
-    "Runs 5; the first 9.50 ms, later 2.25 ms (median); different input shapes: 3, with a new one"
-    " 30.0 ms; threads: 2"
+    "Runs 5; the first took 9.50 ms, later ones 2.25 ms (median); input shapes: 3,"
+    " first run of a new shape: 30.0 ms; threads: 2"
 )
 
 
@@ -127,7 +127,7 @@ def test_the_document_holds_all_that_was_seen() -> None:
         "command": "python app.py",
         "exit": {"code": 0, "signal": None},
         "verdict": "asked-not-got",
-        "text": "Sessions: 2; on what they asked for beyond the CPU: 0",
+        "text": "Sessions: 2; on the provider that they requested (other than the CPU): 0",
         "unobserved": [],
         "missing": [],
         "processes": [{"pid": 11, "parent": 1, "python": "3.11.7", "program": "app.py"}],
@@ -159,7 +159,7 @@ def test_the_document_holds_all_that_was_seen() -> None:
     }
     assert session == {
         "verdict": "asked-not-got",
-        "text": "It asked for the GPU, and did not get it",
+        "text": "The program requested the GPU, but did not get it",
         "count": 2,
         "pids": [11, 12],
         "library": "onnxruntime",
@@ -288,9 +288,9 @@ def test_where_onnxruntime_is_not_installed_each_python_is_named_once() -> None:
 
     documents.check(program_json(report, EN), "run")
     assert [row.text for row in said.rows] == [
-        "onnxruntime is not installed in the Python that ran",
+        "onnxruntime is not installed in the Python that was used",
         "Not installed in /usr/bin/python3",
-        "`.venv` in this directory is not activated, so its Python did not run",
+        "`.venv` in this directory is not activated, so its Python was not used",
     ]
     assert [row.text for row in following.rows] == [report.instead]
     alone = program_sections(replace(report, instead=""), EN)[0].rows
@@ -302,19 +302,19 @@ def test_the_text_says_who_asked_what_got_what_and_why() -> None:
 
     assert [" ".join(line.split()) for line in lines if line] == [
         "python app.py",
-        "Sessions: 2; on what they asked for beyond the CPU: 0",
-        f"onnxruntime 1.26.0 in /env/ort.py; it has: {CUDA}, {CPU}",
+        "Sessions: 2; on the provider that they requested (other than the CPU): 0",
+        f"onnxruntime 1.26.0 in /env/ort.py; execution providers: {CUDA}, {CPU}",
         "ctranslate2 could not be imported: no libcudnn",
         "torch 2.7.1 (CUDA 12.8) used the GPU; its default device: ?",
         "rembg 2.0.86 /env/rembg/base.py:37 (sessions: 2)",
-        "Verdict It asked for the GPU, and did not get it",
-        "Called by tagger 1.2, /home/me/app.py:3",
+        "Verdict The program requested the GPU, but did not get it",
+        "Called from tagger 1.2, /home/me/app.py:3",
         "Model u2net.onnx, isnet.onnx",
-        f"Asked {TENSORRT}, {CUDA} (device_id=0), {CPU}",
+        f"Requested {TENSORRT}, {CUDA} (device_id=0), {CPU}",
         f"Got {CPU}",
-        f"Why the installed onnxruntime is built without {TENSORRT}; it has {CUDA}, {CPU}",
+        f"Why the installed onnxruntime does not include {TENSORRT}; it includes {CUDA}, {CPU}",
         "Why cuDNN 9 is missing.",
-        "Made in 110 ms",
+        "Created in 110 ms",
         RAN,
         f"{EN.label('model-copies')} {EN.label('run-copies', count=3)}",
         f"To change {EN.advice(reason('session-mend'), command=TypedCommand())}",
@@ -366,11 +366,13 @@ def test_the_error_of_a_session_that_could_not_be_made_is_shown_always() -> None
 
 
 def test_what_was_asked_and_got_has_a_word_where_it_has_no_name() -> None:
-    assert shown("run-asked", replace(FAILED, asked=None)) == ["no provider was named"]
+    assert shown("run-asked", replace(FAILED, asked=None)) == ["no provider"]
     by_options = replace(FAILED, asked=None, by_options=True)
-    assert shown("run-asked", by_options) == ["what the session's options hold"]
+    assert shown("run-asked", by_options) == ["the providers in the session options"]
     assert shown("run-asked", replace(FAILED, asked=())) == ["[]"]
-    assert shown("run-got", replace(FAILED, got=None)) == ["nothing: the session could not be made"]
+    assert shown("run-got", replace(FAILED, got=None)) == [
+        "nothing: the session could not be created"
+    ]
 
 
 def test_a_session_that_never_ran_and_a_model_of_another_library() -> None:
@@ -400,7 +402,7 @@ def test_the_programs_own_line_is_told_once() -> None:
     assert shown("run-called-by", made=own) == []
     assert shown("run-called-by", made=MadeBy(None, (), PROGRAM)) == ["/home/me/app.py:3"]
     other = program_sections(replace(REPORT, groups=(advised(made=MadeBy(None)),)), EN)
-    assert other[1].heading == "made by code that has no file (sessions: 1)"
+    assert other[1].heading == "created by code without a file (sessions: 1)"
 
 
 def test_a_library_of_no_version_and_no_provider_is_shown_with_its_place() -> None:
@@ -408,7 +410,9 @@ def test_a_library_of_no_version_and_no_provider_is_shown_with_its_place() -> No
     said = replace(REPORT, verdict="not-whole", seen=ProgramSeen(libraries=(bare,)), groups=())
 
     [only, *_] = program_sections(said, EN)
-    assert [row.text for row in only.rows][2] == "onnxruntime ? in /env/onnxruntime; it has: ?"
+    assert [row.text for row in only.rows][
+        2
+    ] == "onnxruntime ? in /env/onnxruntime; execution providers: ?"
     assert only.rows[0].style == "bold red"
     documents.check(program_json(said, EN), "run")
 
@@ -434,13 +438,14 @@ def test_those_that_got_it_are_counted() -> None:
     report = replace(REPORT, groups=groups, seen=replace(SEEN, sessions=(FAILED,) * 4))
 
     assert (
-        program_json(report, EN)["text"] == "Sessions: 4; on what they asked for beyond the CPU: 3"
+        program_json(report, EN)["text"]
+        == "Sessions: 4; on the provider that they requested (other than the CPU): 3"
     )
 
 
 def test_a_session_in_one_line_while_it_runs() -> None:
     assert session_line(FAILED, "asked-not-got", EN) == (
-        "u2net.onnx: It asked for the GPU, and did not get it: "
-        f"asked {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
+        "u2net.onnx: The program requested the GPU, but did not get it: "
+        f"requested {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
     )
     assert session_line(replace(FAILED, model=None), "got", EN).startswith("?: ")

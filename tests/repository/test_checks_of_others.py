@@ -131,10 +131,10 @@ def test_the_action_tells_whom_an_update_costs_the_gpu(program: Path, project: P
 
     assert whole == [0, 0]
     assert broken == [3, 1]
-    assert "Driver that is needed  525.60.13 → 580.65.06" in told
-    assert "Machines that can no longer use the GPU: 2" in told  # it lacks CUDA 13's libraries
+    assert "Required driver  525.60.13 → 580.65.06" in told
+    assert "Machines that lose GPU support: 2" in told  # it lacks CUDA 13's libraries
     assert first[1] == 0
-    assert "a new branch" in new
+    assert "new branch, nothing to compare with" in new
     assert other[1] != 0
     assert "is new" not in unknown
 
@@ -146,7 +146,7 @@ def test_what_the_action_is_given_is_no_option_of_git(program: Path, project: Pa
     (_, code), told = act(program, project, lock="uv.lock", hosts="new.json", base=base)
 
     assert not (project / "planted").exists()
-    assert (code, "no commit: --upload-pack" in told) == (2, True)
+    assert (code, "not a commit: --upload-pack" in told) == (2, True)
 
 
 def test_a_lock_that_names_its_machines_needs_none(program: Path, project: Path) -> None:
@@ -191,6 +191,6 @@ def test_the_hooks_of_pre_commit(program: Path, project: Path, tmp_path: Path) -
     assert unconcerned.returncode == 0, unconcerned.stderr + unconcerned.stdout
     assert unconcerned.stderr.count("Skipped") == 2
     assert refused.returncode == 1
-    assert "Machines that can no longer use the GPU: 2" in refused.stderr
+    assert "Machines that lose GPU support: 2" in refused.stderr
     assert "new  ✗ worked before: nvidia-cudnn-cu13 owns the same files as" in refused.stderr
     assert "old  ✗ worked before: it is built for CUDA 13" in refused.stderr

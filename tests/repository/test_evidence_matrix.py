@@ -996,7 +996,7 @@ def test_an_address_without_any_project_is_no_index(
     done = _command(tmp_path, "matrix", "--update", *usual, flag, f"{index.url}/simpel")
 
     assert (done.returncode, done.stdout) == (7, "")
-    assert f"error: The index answers 404 for {index.url}/simpel/" in done.stderr
+    assert f"error: The index returned 404 for {index.url}/simpel/" in done.stderr
 
 
 def test_an_index_with_nothing_new_says_so(index: samples.Index, tmp_path: Path) -> None:
@@ -1004,7 +1004,7 @@ def test_an_index_with_nothing_new_says_so(index: samples.Index, tmp_path: Path)
     done = _command(tmp_path, "matrix", "--update", "--index-url", f"{index.url}/simple")
 
     assert done.returncode == 0
-    assert "has nothing newer than this matrix" in done.stdout
+    assert "has nothing newer than the compatibility data" in done.stdout
     assert not (tmp_path / ".local").exists()
 
 

@@ -1,4 +1,4 @@
-"""Where the driver or the GPUs are not known: a case for each machine that it may be."""
+"""Where the driver or the GPUs are unknown: a case for each machine that it may be."""
 
 from __future__ import annotations
 
@@ -144,9 +144,9 @@ def test_the_same_release_for_several_machines_shares_its_lines(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("facts", "what"),
     [
-        (CPU_BUILD | AMPERE, "the driver is not known"),
-        (CPU_BUILD | R550, "the GPUs are not known"),
-        (CPU_BUILD, "the driver and the GPUs are not known"),
+        (CPU_BUILD | AMPERE, "the driver is unknown"),
+        (CPU_BUILD | R550, "the GPUs are unknown"),
+        (CPU_BUILD, "the driver and the GPUs are unknown"),
     ],
 )
 def test_nothing_is_done_for_a_machine_that_is_not_known(
@@ -200,7 +200,7 @@ def test_several_machines_are_asked_for_the_one_that_is_not_known(tmp_path: Path
     code, lines = said(tmp_path, CPU_BUILD | AMPERE, "--facts", "ci.json")
 
     assert code == 2
-    assert "host: the driver is not known" in lines[0]
+    assert "host: the driver is unknown" in lines[0]
 
 
 @pytest.mark.untraced

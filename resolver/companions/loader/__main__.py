@@ -26,12 +26,12 @@ def problems(site: str, *, loading: bool) -> Iterator[str]:
     wanted = load.release()
     name, version, _ = lost.owner(site)
     if name + " " + version != wanted:
-        found = (name + " " + version).strip() or "nothing"
-        yield found + " is in the place of " + wanted
+        found = name + " " + version + " has replaced " + wanted
+        yield found if name else wanted + " is not installed"
     for line in lost.read(os.path.join(load.HERE, "libraries.txt")).splitlines():
         path = os.path.join(site, *line.split(" ", 2)[2].split("/"))
         if not os.path.isfile(path):
-            yield path + " is not there"
+            yield path + " is missing"
         elif loading:
             try:
                 ctypes.CDLL(path)

@@ -43,7 +43,7 @@ def watch(module: Any, release: str) -> None:
     if known:
         text = name + " " + version + (" (by " + installer + ")" if installer else "")
     text += "" if has_cuda else ", built without CUDA,"
-    text += " is in the place of " + release
+    text += " has replaced " + release
 
     def before_session(_: Any, *given: Any, **named: Any) -> None:
         _, options, providers = (*given, None, None, None)[:3]
@@ -109,7 +109,7 @@ def read(file: str) -> str:
 def missing(files: list[str]) -> None:
     """Say that libraries of the set are gone."""
     names = ", ".join(os.path.basename(file) for file in files)  # noqa: PTH119
-    tell("libraries of CUDA that were installed here are gone: " + names)
+    tell("CUDA libraries of this environment are missing: " + names)
 
 
 def tell(text: str) -> None:
@@ -125,4 +125,4 @@ def way_back() -> str:
 
     place = '"' + sys.prefix + '"' if os.name == "nt" else shlex.quote(sys.prefix)
     command = "ortgpu-fix --python " + place + " --apply"
-    return "This brings it back, or says what is against it: " + command
+    return "To restore the environment, run: " + command

@@ -43,11 +43,14 @@ def guard(module: Any) -> None:
             if CUDA in module.get_available_providers():
                 asked, providers = [CUDA], [CUDA, "CPUExecutionProvider"]
                 rest = ([{}, {}], *rest[1:])
-                tell("a session that names no provider gets CUDA (ORTGPU_FIX_PROVIDERS)")
+                tell("a session without providers uses CUDA (ORTGPU_FIX_PROVIDERS)")
             elif requires:
                 raise refusal(reason(folder))
             else:
-                tell("ORTGPU_FIX_PROVIDERS gives a session no CUDA: " + reason(folder))
+                tell(
+                    "a session without providers cannot use CUDA (ORTGPU_FIX_PROVIDERS): "
+                    + reason(folder)
+                )
         if not requires or not GPU.intersection(asked):
             return original(self, providers, *rest, **named)
         try:
@@ -94,7 +97,7 @@ def has_own(options: Any) -> bool:
 
 def refusal(why: str) -> GpuRequiredError:
     """Return the error, with the reason, and say it: a program may catch it and take the CPU."""
-    text = "a session asked for CUDA and cannot have it (ORTGPU_FIX_REQUIRE=cuda): " + why
+    text = "a session requested CUDA but cannot use it (ORTGPU_FIX_REQUIRE=cuda): " + why
     tell(text)
     return GpuRequiredError("ortgpu-fix: " + text)
 
@@ -108,7 +111,7 @@ def reason(folder: str) -> str:
                 ctypes.CDLL(file)
             except OSError as error:
                 return str(error)
-            return "its library loads; onnxruntime's own words above say what failed"
+            return "its library loads; onnxruntime's message above shows what failed"
     return "this onnxruntime is built without CUDA"
 
 

@@ -194,7 +194,7 @@ def test_a_fallback_and_its_reason(
 
     assert done.returncode == 6
     assert "1 of " in done.stdout
-    assert "Softmax  no kernel for the GPU: softmax_" in done.stdout
+    assert "Softmax  no CUDA kernel: softmax_" in done.stdout
     assert "1 to the GPU" in done.stdout
 
 

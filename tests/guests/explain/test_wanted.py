@@ -300,7 +300,7 @@ def test_no_package_brings_cuda_to_a_gpu_of_amd(card: str) -> None:
     found = only(f"{card}\nsite-packages\nonnxruntime-gpu\n{MISSING}")
 
     assert (found.origin, found.fixable, found.commands) == ("amd", False, ())
-    assert "CUDA runs on NVIDIA's alone" in found.remedy
+    assert "CUDA runs only on NVIDIA GPUs" in found.remedy
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_the_libraries_their_licences_and_a_manifest_are_written(run: Run, tmp_p
         ("nvidia-cudnn-cu12", "9.28.0"),
     ]
     assert done.stdout.splitlines() == [
-        "Before the program starts:",
+        "Set this before the program starts:",
         f"export LD_LIBRARY_PATH='{into}'\"{COMPLETE}\"",
     ]
 
@@ -175,7 +175,7 @@ def test_a_version_that_pypi_lacks_is_told_with_what_it_was_taken_as(
 ) -> None:
     done = run("-d", "libs", "--ort", "1.26.2", wish="==1.26.2")
 
-    assert "PyPI has no onnxruntime-gpu 1.26.2 for this; taken as 1.26.0" in done.stderr
+    assert "PyPI has no onnxruntime-gpu 1.26.2 for this platform, so 1.26.0" in done.stderr
     document = json.loads((tmp_path / "libs/ortgpu-fix-libraries.json").read_text())
     assert document["onnxruntime"] == "1.26.2"
 
@@ -193,7 +193,7 @@ def test_on_windows_the_dlls_go_beside_the_program(tmp_path: Path) -> None:
     windows = facts._replace(platform=facts.platform._replace(system="windows", libc=None))
     texts = list(command.how_found(None, tmp_path / "libs", windows, load_texts("en")))
 
-    assert texts[0] == "Put the DLLs beside the program's .exe:"
+    assert texts[0] == "Put the DLLs next to the program's .exe:"
     assert texts[1].startswith("copy ")
     assert texts[1].endswith("C:\\PROGRAM")
 

@@ -226,16 +226,16 @@ def test_a_real_bump_in_each_format(kind: str, tmp_path: Path) -> None:
     done = diff(tmp_path, old, new, *hosts)
 
     assert done.returncode == 1
-    assert "onnxruntime-gpu        1.26.0 → 1.29.0\n" in done.stdout
-    assert "Driver that is needed  525.60.13 → 580.65.06\n" in done.stdout
-    assert "cuDNN                  9.10.2.21 → 9.23.2.1\n" in done.stdout
-    assert "GPUs that are dropped  6.0, 6.1, 7.0" in done.stdout
+    assert "onnxruntime-gpu  1.26.0 → 1.29.0\n" in done.stdout
+    assert "Required driver  525.60.13 → 580.65.06\n" in done.stdout
+    assert "cuDNN            9.10.2.21 → 9.23.2.1\n" in done.stdout
+    assert "GPUs dropped     6.0, 6.1, 7.0" in done.stdout
     assert (
         "\n  pascal  ✗ worked before: it carries no code for compute capability 6.1" in done.stdout
     )
     assert "\n  a100    ✗ worked before: it is built for CUDA 13" in done.stdout
     assert "\n  l4      ✓ works\n" in done.stdout
-    assert done.stdout.endswith("\nMachines that can no longer use the GPU: 2\n")
+    assert done.stdout.endswith("\nMachines that lose GPU support: 2\n")
     assert diff(tmp_path, new, old, "--hosts", l4).returncode == 0
     document = json.loads(diff(tmp_path, old, new, *hosts, "--json").stdout)
     assert [row["falls_out"] for row in document["hosts"]] == [True, True, False]
@@ -249,16 +249,16 @@ def test_the_words_of_the_other_ways(tmp_path: Path) -> None:
     kepler = host(tmp_path, "kepler", "470.256.02", "11.4", "3.7")
     back = diff(tmp_path, new, old, "--hosts", kepler).stdout
 
-    assert "GPUs that are added" in back
+    assert "GPUs added" in back
     assert "did not work before either: " in back
     assert "more\n" in back or "less\n" in back
     assert ("less\n" in diff(tmp_path, old, new).stdout) == ("more\n" in back)
     same = diff(tmp_path, new, new, "--hosts", kepler)
     assert same.returncode == 0
-    assert same.stdout.endswith("\nNothing changes for the GPU\n")
+    assert same.stdout.endswith("\nNo changes for the GPU\n")
     gone = tmp_path / "gone.txt"
     gone.write_text("onnxruntime==1.26.0\n")
-    assert "onnxruntime-gpu        1.29.0 → -\n" in diff(tmp_path, new, gone).stdout
+    assert "onnxruntime-gpu  1.29.0 → -\n" in diff(tmp_path, new, gone).stdout
 
 
 def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
@@ -269,20 +269,22 @@ def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
     come = diff(tmp_path, "new.txt", "old.txt", "--hosts", ancient)
     document = json.loads(diff(tmp_path, "old.txt", "new.txt", "--json").stdout)
 
-    assert "Before           onnxruntime-gpu 1.20.1 is not in the matrix: " in gone.stdout
+    assert (
+        "Before           onnxruntime-gpu 1.20.1 is not in the compatibility data: " in gone.stdout
+    )
     assert "\nonnxruntime-gpu  1.20.1 → 1.26.0\n" in gone.stdout
-    for untrue in ("GPUs that are added", "Driver that is needed", "cuDNN", "more\n"):
+    for untrue in ("GPUs added", "Required driver", "cuDNN", "more\n"):
         assert untrue not in gone.stdout
     assert "\n  ancient  ✗ it is built for CUDA 12" in gone.stdout
     assert "worked before" not in gone.stdout
     assert gone.returncode == 1
     assert "\nonnxruntime-gpu  1.26.0 → 1.20.1\n" in come.stdout
-    assert "\n  ancient  not known\n" in come.stdout
+    assert "\n  ancient  unknown\n" in come.stdout
     assert come.returncode == 0
     assert (document["old"]["unknown"], document["new"]["unknown"]) == ("1.20.1", None)
     (tmp_path / "new.txt").write_text("onnxruntime-gpu==1.26.0\nnvidia-cudnn-cu12==99.1\n")
     newer = diff(tmp_path, "old.txt", "new.txt")
-    assert "\nNot in the matrix, not counted  nvidia-cudnn-cu12 99.1\n" in newer.stdout
+    assert "\nNot in the compatibility data, not counted  nvidia-cudnn-cu12 99.1\n" in newer.stdout
     document = json.loads(diff(tmp_path, "old.txt", "new.txt", "--json").stdout)
     assert document["uncounted"] == ["nvidia-cudnn-cu12 99.1"]
 
@@ -315,7 +317,7 @@ def test_what_is_not_pinned(tmp_path: Path) -> None:
     done = diff(tmp_path, "a.txt", "a.txt")
 
     assert done.returncode == 2
-    assert "pins no version of it" in done.stderr
+    assert "does not pin a version of it" in done.stderr
 
 
 @pytest.mark.parametrize("argv", [(), ("a",), ("a", "b", "c")])
@@ -329,7 +331,7 @@ def test_a_machine_is_a_state_too(tmp_path: Path) -> None:
     seen.write_text(json.dumps(synthetic.document("onnxruntime-gpu 1.26.0")))
     done = diff(tmp_path, seen, new)
 
-    assert "onnxruntime-gpu        1.26.0 → 1.29.0\n" in done.stdout
+    assert "onnxruntime-gpu  1.26.0 → 1.29.0\n" in done.stdout
 
 
 def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
@@ -355,7 +357,7 @@ def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
     assert (alone.returncode, "Nothing changes" in alone.stdout) == (0, False)
     assert what in alone.stdout
     assert (same.returncode, "\n  a100  ✓ works\n" in same.stdout) == (0, True)
-    assert "\nNothing changes for the GPU\n" in same.stdout
+    assert "\nNo changes for the GPU\n" in same.stdout
     assert [row["code"] for row in document["broken"]] == codes
     [machine] = document["hosts"]
     assert [row["code"] for row in machine["after"]] == codes
@@ -518,7 +520,7 @@ def test_the_python_that_runs_the_locks(tmp_path: Path) -> None:
 
     assert [row["hosts"][0]["falls_out"] for row in done] == [False, True]
     assert wrong.returncode == 2
-    assert "`--python` does not take `.venv`" in wrong.stderr
+    assert "Invalid value `.venv` for `--python`" in wrong.stderr
 
 
 def test_the_python_where_no_machine_is_named(tmp_path: Path) -> None:

@@ -405,16 +405,16 @@ def test_it_is_told_to_the_letter() -> None:
         f"""\
 Lock  lock.txt  onnxruntime-gpu 1.26.0
 
-Not as the matrix has it
+Differs from the compatibility data
   line 3  no wheel of nvidia-cublas-cu12 12.9.1 has the hash {ONE}
 
 The environment differs from the lock
-  nvidia-cublas-cu12  12.8.4 is installed, 12.9.1 is locked
+  nvidia-cublas-cu12  12.8.4 is installed, but 12.9.1 is locked
 
 To use a newer release
   driver >= 580.65.06  onnxruntime-gpu 1.31.0
 
-The lock can work here, but the environment has drifted from it (see above)"""
+The lock works on this machine, but the environment differs from it (see above)"""
     )
 
 
@@ -444,9 +444,12 @@ def test_every_answer_is_told_in_both_languages_and_as_json(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "end"),
     [
-        ("holds", "The lock works there, and the environment matches it"),
-        ("damaged", "The lock works there, but the environment has drifted from it (see above)"),
-        ("impossible", "The lock does not work there"),
+        ("holds", "The lock works on that machine, and the environment matches it"),
+        (
+            "damaged",
+            "The lock works on that machine, but the environment differs from it (see above)",
+        ),
+        ("impossible", "The lock does not work on that machine"),
     ],
 )
 def test_of_a_machine_of_its_header_it_is_not_told_as_of_this_one(name: str, end: str) -> None:
@@ -457,14 +460,17 @@ def test_of_a_machine_of_its_header_it_is_not_told_as_of_this_one(name: str, end
 
     assert told(found, text).endswith(f"\n{end}")
     assert document["machine"] == machine_text(facts)
-    alone = {"holds": "The lock works there", "impossible": "The lock does not work there"}
+    alone = {
+        "holds": "The lock works on that machine",
+        "impossible": "The lock does not work on that machine",
+    }
     if name in alone:
         assert told(replace(found, compared=False), text).endswith(f"\n{alone[name]}")
 
 
 def test_a_lock_with_another_hash_is_no_drift_of_the_environment() -> None:
     text = lock().replace(ZERO, ONE, 1)
-    end = "\nThe lock is not as the matrix has it (see above)"
+    end = "\nThe lock differs from the compatibility data (see above)"
 
     assert told(checked(text, synthetic.facts(*INSTALLED)), text).endswith(end)
     assert not told(checked(text, synthetic.facts()), text).endswith(end)
@@ -499,7 +505,7 @@ def test_the_exit_codes_of_the_command(tmp_path: Path, capsys: pytest.CaptureFix
 
     assert exit_code("lock", "--check", file, *machine(tmp_path, *installed)) == 0
     assert exit_code("lock", "--check", file, *machine(tmp_path)) == 1
-    assert "not installed, 1.26.0 is locked" in capsys.readouterr().out
+    assert "not installed, but 1.26.0 is locked" in capsys.readouterr().out
     text = Path(file).read_text().replace("onnxruntime-gpu==1.26.0", "onnxruntime-gpu==1.31.1")
     Path(file).write_text(text)
     assert exit_code("lock", "--json", "--check", file, *machine(tmp_path, *installed)) == 3
@@ -518,7 +524,7 @@ def test_a_lock_without_the_wheel_of_this_python_cannot_work_here(
 
     assert exit_code("lock", "--check", file, "--facts", str(tmp_path / "other.json")) == 3
     said = capsys.readouterr().out
-    assert "the wheel of onnxruntime-gpu 1.26.0 for linux_x86_64, cp312" in said
+    assert "onnxruntime-gpu 1.26.0 lacks the hash of its wheel for linux_x86_64, cp312" in said
     assert "nvidia-cudnn-cu12 9" not in said.partition("environment")[0]
 
 

@@ -37,7 +37,7 @@ def test_the_report_is_on_standard_error(tmp_path: Path, packages: Path) -> None
 
     assert done.returncode == 0
     assert done.stdout == "out of the program\n"
-    assert done.stderr.startswith("m.onnx: It got what it asked for")
+    assert done.stderr.startswith("m.onnx: The session got the provider that it requested")
     assert f"{tmp_path / 'app.py'}:3 (sessions: 1)" in done.stderr
 
 
@@ -121,7 +121,7 @@ def test_the_text_says_what_was_printed_and_what_helps(tmp_path: Path) -> None:
     env = os.environ | {"LANG": "C"}
     done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
 
-    assert "It printed that onnxruntime could not use the GPU" in done.stderr
+    assert "The program's output shows that onnxruntime could not use the GPU" in done.stderr
     assert "CUDA 12" in done.stderr.partition("could not use the GPU")[2]
 
 
@@ -171,9 +171,9 @@ def test_where_the_place_is_gone_then_the_report_is_text_and_the_exit_code_the_p
     done = run(tmp_path, "--json", "-o", "out/x", program=program)
 
     assert (done.returncode, done.stdout) == (3, "")
-    assert "No observed Python of this program imported onnxruntime" in done.stderr
+    assert "None of the observed Python processes imported onnxruntime" in done.stderr
     assert done.stderr.endswith(
-        "error: `out/x` cannot be written: No such file or directory\n\nhint: Name another place\n"
+        "error: `out/x` cannot be written: No such file or directory\n\nhint: Choose another path\n"
     )
 
 
@@ -195,7 +195,7 @@ def test_the_exit_code_is_the_programs_own(tmp_path: Path, program: str, code: i
     done = run(tmp_path, program=program)
 
     assert done.returncode == code
-    assert "No observed Python of this program imported onnxruntime" in done.stderr
+    assert "None of the observed Python processes imported onnxruntime" in done.stderr
 
 
 def test_what_is_not_whole_is_told_with_the_command_that_looks_at_it(packages: Path) -> None:
@@ -235,7 +235,7 @@ def test_every_command_works_on_the_environment_that_was_seen(
 
     document = json.loads(done.stdout)
     assert text.stdout == ""
-    assert "It asked for the GPU, and did not get it" in text.stderr
+    assert "The program requested the GPU, but did not get it" in text.stderr
     written = (tmp_path / "run.json").read_text()
     assert written.endswith("}\n")
     assert json.loads(written)["commands"] == document["commands"]
@@ -246,7 +246,7 @@ def test_every_command_works_on_the_environment_that_was_seen(
         f"ortgpu-fix verify {given} --bench {tmp_path / 'm.onnx'} {shown}",
     ]
     asked, silent = document["sessions"]
-    assert asked["advice"][0]["text"].startswith(f"`ortgpu-fix {given}` says")
+    assert asked["advice"][0]["text"].startswith(f"`ortgpu-fix {given}` shows")
     assert f"First: `ortgpu-fix {given} --apply`" in silent["advice"][0]["text"]
 
 

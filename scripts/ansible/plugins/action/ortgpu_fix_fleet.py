@@ -103,5 +103,5 @@ def meaning(plan, names):
         "hosts": hosts,
         "without_gpu": without,
         "impossible": impossible,
-        "msg": "; ".join(said) or "no host can have a set",
+        "msg": "; ".join(said) or "no host has a plan",
     }

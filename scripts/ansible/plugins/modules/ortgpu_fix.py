@@ -6,32 +6,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ortgpu_fix
-short_description: Make ONNX Runtime really use the NVIDIA GPU of a host
+short_description: Make ONNX Runtime use the NVIDIA GPU of a host
 version_added: 0.1.0
 description:
-  - Brings one Python environment of a host to the set of onnxruntime-gpu and NVIDIA wheels that
-    works there, verifies it with real inference, and puts everything back if that fails, as
+  - Installs compatible onnxruntime-gpu and NVIDIA wheels into one Python environment of a host,
+    verifies them with real inference, and restores the environment if that fails, as
     C(ortgpu-fix --apply) does.
-  - The program comes from the controller into Ansible's temporary folder on the host, and goes with
-    it. What C(state=absent) needs stays in the environment itself.
-  - An environment that is right is left alone. What an interrupted run left is put back first.
+  - The program is copied from the controller into Ansible's temporary directory on the host, and
+    removed with it. What C(state=absent) needs stays in the environment.
+  - A healthy environment is not changed. An interrupted run is rolled back first.
 author:
   - The authors of ortgpu-fix (!UNKNOWN)
 options:
   python:
-    description: The environment, an interpreter or the folder of a virtual environment.
+    description: Python interpreter or virtual environment directory.
     type: path
     required: true
   state:
     description:
-      - V(present) brings the environment to the set.
-      - V(absent) puts the environment back to before the last change, where there is one to undo.
+      - V(present) installs the packages.
+      - V(absent) undoes the last change, if there is one.
     type: str
     choices: [present, absent]
     default: present
   flags:
     description:
-      - Flags of C(ortgpu-fix --apply), as C(ortgpu-fix help apply) lists them, such as
+      - Options of C(ortgpu-fix --apply), as C(ortgpu-fix help apply) lists them, such as
         V(--ort=1.26.0), V(--torch=match), V(--allow=conda), V(--offline) or
         V(--find-links=/srv/wheels).
     type: list
@@ -39,23 +39,23 @@ options:
     default: []
   requirements:
     description:
-      - Requirements that the set must satisfy too, such as V(nvidia-cudnn-cu12==9.10.2.21).
+      - Additional requirements, such as V(nvidia-cudnn-cu12==9.10.2.21).
     type: list
     elements: str
     default: []
   facts:
     description:
-      - Facts of another machine, which the host stands for, such as the one that an image is built
-        for. The verification goes as far as the host can, then.
+      - Facts of another machine that the host is prepared for, such as the one that an image is built
+        for. The verification then goes as far as the host allows.
     type: dict
   index_url:
     description:
-      - The package index. Without it the user's configuration of pip or uv on the host holds.
-      - It may have credentials, as the other two. All are handed on in the environment, and never
+      - The package index. Without it, the user's configuration of pip or uv on the host applies.
+      - The three URLs may contain credentials. They are passed in the environment and never
         logged.
     type: str
   torch_index_url:
-    description: A mirror of the package indexes of PyTorch.
+    description: A mirror of the PyTorch package indexes.
     type: str
   tensorrt_index_url:
     description: A mirror of NVIDIA's package index.
@@ -64,7 +64,7 @@ options:
     description: Internal. Where the action plugin put the program on the host.
     type: path
 requirements:
-  - ortgpu-fix, installed beside Ansible on the controller
+  - ortgpu-fix, installed next to Ansible on the controller
   - Python 3.10 or newer on the host (any that is on the PATH, where Ansible's own is older)
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
@@ -73,8 +73,8 @@ attributes:
   diff_mode: {support: full}
   platform: {support: full, platforms: Linux}
 notes:
-  - Windows hosts are not managed. Write their facts there with C(ortgpu-fix facts), and plan for
-    them with C(ortgpu_fix_more_facts) of the role M(ortgpu.fix.fleet).
+  - Windows hosts are not managed. Write their facts with C(ortgpu-fix facts) on the host, and plan
+    for them with C(ortgpu_fix_more_facts) of the role M(ortgpu.fix.fleet).
   - The difference that C(--diff) shows is the program's plan.
 seealso:
   - module: ortgpu.fix.ortgpu_fix_facts
@@ -85,20 +85,20 @@ EXAMPLES = r"""
   ortgpu.fix.ortgpu_fix:
     python: /opt/app/.venv
 
-- name: Fail where it does not any more
+- name: Fail if it no longer does
   ortgpu.fix.ortgpu_fix:
     python: /opt/app/.venv
   check_mode: true
   register: looked
   failed_when: looked is failed or looked is changed
 
-- name: A certain release, from a private index
+- name: Install a certain version from a private index
   ortgpu.fix.ortgpu_fix:
     python: /opt/app/.venv
     flags: [--ort=1.26.0]
     index_url: "https://reader:{{ vaulted_token }}@packages.example/simple"
 
-- name: Put everything back
+- name: Undo the last change
   ortgpu.fix.ortgpu_fix:
     python: /opt/app/.venv
     state: absent
@@ -106,18 +106,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The document of C(ortgpu-fix --json), after a change that of C(ortgpu-fix --apply --json).
-  returned: where it could be made
+  description: The document of C(ortgpu-fix --json), or of C(ortgpu-fix --apply --json) after a change.
+  returned: if a plan could be made
   type: dict
 code:
-  description: The program's code of the error, such as V(no-space) or V(verification-failed).
+  description: The program's error code, such as V(no-space) or V(verification-failed).
   returned: failure
   type: str
 exit_code:
   description:
-    - The program's exit code. 1 - only a person can mend it. 3 - no set works here. 4 - the change
-      failed, and the environment is as it was. 5 - it could not be put back. 6 - the verification
-      failed. 7 - something could not be read, and nothing was changed.
+    - The program's exit code. 1 - only a person can fix it. 3 - no packages work on the host. 4 - the
+      change failed, and the environment was restored. 5 - it could not be restored. 6 - the GPU
+      check failed. 7 - something could not be read, and nothing was changed.
   returned: failure
   type: int
 """

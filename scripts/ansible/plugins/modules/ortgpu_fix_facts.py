@@ -6,31 +6,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ortgpu_fix_facts
-short_description: Read what ONNX Runtime meets on a host
+short_description: Read the driver, GPUs and environment of a host
 version_added: 0.1.0
 description:
   - Reads the NVIDIA driver, the GPUs, the CUDA libraries and one Python environment of a host, as
     C(ortgpu-fix facts) does, and sets them as the fact C(ortgpu_fix).
-  - The program comes from the controller into Ansible's temporary folder on the host, and goes with
-    it. Nothing stays on the host.
-  - The facts carry no user names, host names, tokens or home folders.
+  - The program is copied from the controller into Ansible's temporary directory on the host, and
+    removed with it. Nothing stays on the host.
+  - The facts contain no user names, host names, tokens or home directories.
 author:
   - The authors of ortgpu-fix (!UNKNOWN)
 options:
   python:
-    description: The environment to look at, an interpreter or the folder of a virtual environment.
+    description: Python interpreter or virtual environment directory to read.
     type: path
     required: true
   facts:
     description:
-      - Facts of another machine, which the host stands for, such as the one that an image is built
-        for. Only the environment is read on the host then.
+      - Facts of another machine that the host is prepared for, such as the one that an image is built
+        for. Only the environment is then read on the host.
     type: dict
   bundle:
     description: Internal. Where the action plugin put the program on the host.
     type: path
 requirements:
-  - ortgpu-fix, installed beside Ansible on the controller
+  - ortgpu-fix, installed next to Ansible on the controller
   - Python 3.10 or newer on the host (any that is on the PATH, where Ansible's own is older)
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
@@ -61,7 +61,7 @@ ansible_facts:
   type: dict
   contains:
     ortgpu_fix:
-      description: What C(ortgpu-fix facts) writes, schema 1.
+      description: The output of C(ortgpu-fix facts), schema 1.
       type: dict
       sample:
         schema: 1

@@ -11,27 +11,27 @@ module: ortgpu_fix_fleet
 short_description: Plan for all hosts of a play on the controller
 version_added: 0.1.0
 description:
-  - Asks the program for one plan for all hosts of the play, from the facts that
-    M(ortgpu.fix.ortgpu_fix_facts) set, with the smallest split into groups where one set of wheels
-    cannot serve all. Runs on the controller; no host is touched, and no file is left.
+  - Makes one plan for all hosts of the play, from the facts that
+    M(ortgpu.fix.ortgpu_fix_facts) set, with as few groups as possible if the same packages do not
+    work on all hosts. Runs on the controller; no host is changed, and no file is left.
   - The role M(ortgpu.fix.fleet) calls it; other playbooks seldom need it.
 author:
   - The authors of ortgpu-fix (!UNKNOWN)
 options:
   flags:
     description:
-      - Flags of C(ortgpu-fix --apply) for the plan, the same as for M(ortgpu.fix.ortgpu_fix) on the
+      - Options of C(ortgpu-fix --apply) for the plan, the same as for M(ortgpu.fix.ortgpu_fix) on the
         hosts.
     type: list
     elements: str
     default: []
   requirements:
-    description: Requirements that every set must satisfy too.
+    description: Additional requirements that the packages must satisfy.
     type: list
     elements: str
     default: []
   more_facts:
-    description: Facts files of machines that are no hosts here, such as those with Windows.
+    description: Facts files of machines that are not hosts of the play, such as Windows machines.
     type: list
     elements: path
     default: []
@@ -67,12 +67,12 @@ without_gpu:
   type: list
   elements: str
 impossible:
-  description: The hosts on which no release works, with the reasons.
+  description: The hosts on which no version works, with the reasons.
   returned: success
   type: dict
   sample: {old1: "it is built for CUDA 11, which needs driver 450.36.06 or newer"}
 msg:
-  description: One line on all hosts.
+  description: One line about all hosts.
   returned: success
   type: str
   sample: "onnxruntime-gpu 1.26.0 for CUDA 12: gpu1, gpu2; no GPU: web1"
