@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..messages.catalog import Language
-from ..messages.sections import width
+from ..messages.sections import width, wrapped
 from .flags import Flag
 from .guests import FLAGS, NAMES
 
@@ -15,8 +14,6 @@ COLUMNS = 100
 GROUPS = ("mend", "share", "understand")
 """Of commands, by what they are for."""
 _INDENT = 30
-_PIECES = re.compile(r"\s+|(?:[!-~]+|[^\s!-~])[，。：；、）]*")
-"""A word, or a Chinese character, with the marks behind it, which never begin a line."""
 
 
 def help_text(
@@ -36,7 +33,7 @@ def help_text(
             for group in GROUPS
         )
         usage = headings["usage"].format(usage="ortgpu-fix [COMMAND] [FLAGS]")
-        whole, more = (_wrapped(headings[name], columns) for name in ("whole", "more"))
+        whole, more = ("\n".join(wrapped(headings[name], columns)) for name in ("whole", "more"))
         return "\n\n".join([usage, whole, "\n".join(groups), more])
     row, shown = table["commands"][command], {flag.name: flag for flag in FLAGS}
     names = dict.fromkeys([*row["flags"], *table["common"]["flags"]])
@@ -45,7 +42,8 @@ def help_text(
     ]
     exits = [(f"  {code}", table["exits"][str(code)][language]) for code in row["exits"]]
     blocks = [headings["usage"].format(usage=row["usage"])]
-    blocks += [_wrapped(text[language], columns) for text in (row["what"], *row["details"])]
+    texts = (row["what"], *row["details"])
+    blocks += ["\n".join(wrapped(text[language], columns)) for text in texts]
     rows = [(f"  {example}", "") for example in row["examples"]]
     blocks.append(_block(headings["examples"], rows, 0, columns))
     blocks.append(_block(headings["flags"], flags, min(_INDENT, columns // 3), columns))
@@ -77,20 +75,10 @@ def _block(heading: str, rows: Iterable[tuple[str, str]], indent: int, columns: 
         if not text:
             lines.append(head)
             continue
-        first, *more = _wrapped(text, columns - indent).splitlines()
+        first, *more = wrapped(text, columns - indent)
         if width(head) + 2 > indent:
             lines += [head, f"{' ' * indent}{first}"]
         else:
             lines.append(f"{head:<{indent}}{first}")
         lines += [" " * indent + line for line in more]
     return "\n".join(lines)
-
-
-def _wrapped(text: str, columns: int) -> str:
-    """Return `text` in lines of `columns`; Chinese ones end at any character."""
-    lines = [""]
-    for piece in _PIECES.findall(text):
-        if width(lines[-1]) + width(piece) > columns and not piece.isspace():
-            lines.append("")
-        lines[-1] += piece if lines[-1] else piece.lstrip()
-    return "\n".join(line.rstrip() for line in lines)
