@@ -37,7 +37,7 @@ def test_the_lines_that_go_and_come_are_shown_and_nothing_of_a_wheel() -> None:
 
 
 def test_of_pdm_it_is_said_that_its_lock_is_for_one_system() -> None:
-    assert rows("pdm")[-1].startswith("PDM locks one onnxruntime for every system")
+    assert rows("pdm")[-1].startswith("PDM locks one onnxruntime for all systems")
 
 
 def test_why_a_project_cannot_be_changed_is_said() -> None:

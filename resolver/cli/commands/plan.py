@@ -23,6 +23,7 @@ from ..inputs import PlanInputs, gather_inputs, wheels_given
 from ..matrix_files import show_age
 
 if TYPE_CHECKING:
+    from ...messages.sections import Section
     from ..project import ProjectPlan
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3, "unknown": 1}
@@ -87,6 +88,14 @@ def print_plan(
     if inputs.target and arguments.offline:  # what it promises may need the network
         complete = here.issuperset(wheel.file for wheel in plan.install)
         line = line._replace(offline=complete and _has_required(plan, inputs.target, arguments))
+    besides: list[Section] = []
+    if found and (found.changes or found.problem):
+        from ...report.project import project_section
+
+        besides.append(project_section(found.project, found.changes, texts, found.problem))
+    url = next((row.url for row in plan.unlock if row.url), "")
+    if url and shows_other_index(plan, asked=arguments.verbose or asked):
+        besides.append(looking_section(looking(arguments, url, inputs.facts), texts))
     sections = plan_sections(
         plan,
         inputs.facts,
@@ -98,16 +107,8 @@ def print_plan(
         ),
         where=inputs.where,
         at_hand=here,
+        besides=besides,
     )
-    if found and (found.changes or found.problem):
-        from ...report.project import project_section
-
-        changed = project_section(found.project, found.changes, texts, found.problem)
-        sections = (*sections[:-1], changed, sections[-1])
-    url = next((row.url for row in plan.unlock if row.url), "")
-    if url and shows_other_index(plan, asked=arguments.verbose or asked):
-        look = looking_section(looking(arguments, url, inputs.facts), texts)
-        sections = (*sections[:-1], look, sections[-1])
     console.print_sections(sections)
 
 

@@ -230,10 +230,8 @@ def test_a_real_bump_in_each_format(kind: str, tmp_path: Path) -> None:
     assert "Driver that is needed  525.60.13 → 580.65.06\n" in done.stdout
     assert "cuDNN                  9.10.2.21 → 9.23.2.1\n" in done.stdout
     assert "GPUs that are dropped  6.0, 6.1, 7.0" in done.stdout
-    assert (
-        "\n  pascal  ✗ worked before: it carries no code for compute capability 6.1" in done.stdout
-    )
-    assert "\n  a100    ✗ worked before: it is built for CUDA 13" in done.stdout
+    assert "\n  pascal  ✗ worked before: does not support compute capability 6.1" in done.stdout
+    assert "\n  a100    ✗ worked before: needs driver 580.65.06 or newer for CUDA 13" in done.stdout
     assert "\n  l4      ✓ works\n" in done.stdout
     assert done.stdout.endswith("\nMachines that can no longer use the GPU: 2\n")
     assert diff(tmp_path, new, old, "--hosts", l4).returncode == 0
@@ -273,7 +271,7 @@ def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
     assert "\nonnxruntime-gpu  1.20.1 → 1.26.0\n" in gone.stdout
     for untrue in ("GPUs that are added", "Driver that is needed", "cuDNN", "more\n"):
         assert untrue not in gone.stdout
-    assert "\n  ancient  ✗ it is built for CUDA 12" in gone.stdout
+    assert "\n  ancient  ✗ needs driver 525.60.13 or newer for CUDA 12" in gone.stdout
     assert "worked before" not in gone.stdout
     assert gone.returncode == 1
     assert "\nonnxruntime-gpu  1.26.0 → 1.20.1\n" in come.stdout
@@ -342,7 +340,7 @@ def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
     for name, document in (("whole", whole), ("gutted", gutted), ("cpu", cpu)):
         (tmp_path / f"{name}.json").write_text(json.dumps(document | READ))
     a100 = host(tmp_path, "a100", "535.104.12", "12.2", "8.0")
-    what = "✗ nvidia-cudnn-cu12 9.10.2.21 is listed as installed, but files of it are gone\n"
+    what = "✗ nvidia-cudnn-cu12 9.10.2.21 is listed as installed, but files of it are missing\n"
     falling = diff(tmp_path, "whole.json", "gutted.json", "--hosts", a100)
     alone = diff(tmp_path, "whole.json", "gutted.json")
     same = diff(tmp_path, "whole.json", "whole.json", "--facts", a100)
