@@ -68,7 +68,7 @@ EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
         (
             "cuDNN                  9.10.2.21 → 9.23.2.1\n",
             "GPUs that are dropped  6.0, 6.1, 7.0\n",
-            "pascal  ✗ worked before: nvidia-cudnn-cu12 9.23.2.1 has no machine code for compute",
+            "pascal  ✗ worked before: nvidia-cudnn-cu12 9.23.2.1 does not support compute",
             *WORKS[1:],
             "\nMachines that can no longer use the GPU: 1\n",
         ),

@@ -469,4 +469,4 @@ def test_the_plan_lists_them_for_programs_and_for_people() -> None:
         }
     ]
     assert "Other packages that use CUDA" in words
-    assert "transformer 4.5  CUDA 12, its files link" in words
+    assert "transformer 4.5  CUDA 12, links or loads" in words
