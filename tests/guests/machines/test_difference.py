@@ -357,7 +357,7 @@ def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
     assert [row["code"] for row in document["broken"]] == codes
     [machine] = document["hosts"]
     assert [row["code"] for row in machine["after"]] == codes
-    assert machine["after"][0]["text"].startswith("onnxruntime 1.26.0 is the CPU build")
+    assert machine["after"][0]["text"].startswith("onnxruntime 1.26.0 is the CPU-only package")
     assert (machine["before"], machine["falls_out"]) == ([], True)
     assert json.loads(diff(tmp_path, "cpu.json", "whole.json", "--json").stdout)["broken"] == []
 
