@@ -13,14 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import __version__
 from ..errors import Error
 from ..messages.catalog import Language, Message, Texts
-from ..messages.sections import Section, plain, size, width
+from ..messages.sections import Section, lines_of, plain, size
 from ..utils.foreign_text import clean, clean_text
 from ..utils.progress import Progress, silent
 from .streams import shows_chinese
@@ -31,6 +30,8 @@ if TYPE_CHECKING:  # which takes a while
 DEBUG = "ORTGPU_FIX_DEBUG"
 SILENCE = 1.5
 """Seconds after which something is said again: with a sign of life a second, two at most."""
+_WIDEST = 100
+"""Columns of a report on a terminal that has more."""
 
 
 def user_language(environ: Mapping[str, str]) -> Language:
@@ -103,37 +104,19 @@ def print_sections(sections: Sequence[Section]) -> None:
     """
     environ = os.environ
     plainly = environ.get("NO_COLOR") or environ.get("TERM") == "dumb" or not sys.stdout.isatty()
+    wide = columns(_WIDEST) if sys.stdout.isatty() else None
     if plainly and (environ.get("NO_COLOR") or not environ.get("FORCE_COLOR")):
-        print_result(plain(sections))
+        print_result(plain(sections, wide))
         return
     from rich.console import Console
-    from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     for at, section in enumerate(sections):
         if at:
             console.print()
-        if section.heading:
-            console.print(Text(clean_text(section.heading), style="bold"))
-        indent = 2 if section.heading else 0
-        column = max((width(row.head) for row in section.rows), default=0)
-        for whole, rows in groupby(section.rows, key=lambda row: row.whole):
-            if whole:
-                for row in rows:
-                    head = row.head + " " * (column - width(row.head)) + "  " if column else ""
-                    text = clean_text(" " * indent + head + row.text)
-                    console.print(Text(text, style=row.style), soft_wrap=True)
-                continue
-            grid = Table.grid(padding=(0, 2, 0, 0))
-            if column:
-                grid.add_column(min_width=column, overflow="fold")
-            grid.add_column(overflow="fold")  # a path is never cut
-            for row in rows:
-                cells = (row.head, row.text) if column else (row.text,)
-                grid.add_row(*(Text(clean_text(cell), style=row.style) for cell in cells))
-            console.print(Padding(grid, (0, 0, 0, indent), expand=False))
+        for line, style in lines_of(section, wide or console.width):
+            console.print(Text(clean_text(line), style=style), soft_wrap=True)
 
 
 def print_error(message: Message, texts: Texts, *, as_json: bool) -> None:

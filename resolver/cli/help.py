@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 from .. import __version__
 from ..data_files import load_table
 from ..messages.catalog import Language
-from ..messages.sections import width
+from ..messages.sections import width, wrapped
 from . import console
 from .flags import Flag, Heading
 from .guests import NAMES, flags_of
@@ -23,8 +23,6 @@ PLAN = "plan"
 _OF_PROGRAM = frozenset({"version", "completions"})
 """The flags that its help alone shows."""
 _INDENT = 30
-_PIECES = re.compile(r"\s+|(?:[!-_a-~]*`[^`]*`[!-_a-~]*|[!-~]+|[^\s!-~])[，。：；、）]*")
-"""A word, a command, or a Chinese character, with the marks behind it, which begin no line."""
 
 
 def run(asked: HelpRequest, environ: Mapping[str, str], language: Language) -> int:
@@ -98,7 +96,7 @@ def whole_help(command: str | None, words: HelpWords) -> str:
     return _paragraphs(
         _usage(name, words, of_program=command is None),
         "" if command else _commands(words),
-        *(_wrapped(text[words.language], columns) for text in texts),
+        *("\n".join(wrapped(text[words.language], columns)) for text in texts),
         _block(words.heading("examples"), examples, 0, columns),
         *(_block(words.heading(key), rows, indent, columns) for key, rows in under.items() if rows),
         _block(words.heading("exits"), exits, 2 + max(len(head) for head, _ in exits), columns),
@@ -117,10 +115,10 @@ def short_help(command: str | None, words: HelpWords) -> str:
     more = words.heading("more" if command else "more-program").format(command=command)
     return _paragraphs(
         _usage(name, words, of_program=command is None),
-        _wrapped(what, columns),
+        "\n".join(wrapped(what, columns)),
         _block(words.heading("options"), rows, indent, columns) if rows else "",
         "" if command else _listed(words),
-        f"{example}\n{_wrapped(more, columns)}",
+        "\n".join([example, *wrapped(more, columns)]),
     )
 
 
@@ -169,20 +167,10 @@ def _block(heading: str, rows: Iterable[tuple[str, str]], indent: int, columns: 
         if not text:
             lines.append(head)
             continue
-        first, *more = _wrapped(text, columns - indent).splitlines()
+        first, *more = wrapped(text, columns - indent)
         if width(head) + 2 > indent:
             lines += [head, f"{' ' * indent}{first}"]
         else:
             lines.append(f"{head:<{indent}}{first}")
         lines += [" " * indent + line for line in more]
     return "\n".join(lines)
-
-
-def _wrapped(text: str, columns: int) -> str:
-    """Return `text` in lines of `columns`; Chinese ones end at any character."""
-    lines = [""]
-    for piece in _PIECES.findall(text):
-        if width(lines[-1]) + width(piece) > columns and not piece.isspace():
-            lines.append("")
-        lines[-1] += piece if lines[-1] else piece.lstrip()
-    return "\n".join(line.rstrip() for line in lines)

@@ -92,8 +92,18 @@ class Texts(NamedTuple):
         """Return the remedy; empty where none is needed."""
         return self._finding(finding, "remedy")
 
+    def brief(self, finding: Finding) -> str | None:
+        """Return what is wrong in a few words, for a sentence that ends with them, or None."""
+        known = self.table["findings"]
+        code = finding.code if finding.code in known else "installed-unfit"  # of a rule
+        return (
+            self._text("findings", code, "brief", finding.values)
+            if "brief" in known[code]
+            else None
+        )
+
     def is_for_user(self, finding: Finding) -> bool:
-        """Tell whether only the user can mend it, or may want to act on it."""
+        """Tell whether only the user can fix it, or may want to act on it."""
         return "by_user" in self.table["findings"].get(finding.code, {})
 
     def _finding(self, finding: Finding, key: str) -> str:

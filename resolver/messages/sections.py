@@ -1,7 +1,8 @@
 """The layout of text for people: lines under headings."""
 
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
@@ -14,6 +15,13 @@ STYLES = {"error": "red", "warning": "yellow", "info": "dim"}
 
 LONG_HEAD = 40
 """Columns from which on a head stands for itself, and does not move the texts of the others."""
+_NARROWEST = 24
+"""Columns of a text beside its head; where there are fewer, it begins below the head."""
+_PIECES = re.compile(
+    r"\s+|[（《“「]*(?:[!-_a-~]*`[^`\n]*`[!-_a-~]*|[!-~]+|[^\s!-~])[，。：；、！？）》”」]*"
+)
+"""A word, a command, or a Chinese character, with the marks that stay with it: none that closes
+begins a line, and none that opens ends one."""
 
 
 class Row(NamedTuple):
@@ -55,18 +63,47 @@ def width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
-def plain(sections: Sequence[Section]) -> str:
-    """Return `sections` as text without colour, with the lines below headings indented."""
-    blocks: list[str] = []
-    for section in sections:
-        indent = "  " if section.heading else ""
-        heads = (width(row.head) for row in section.rows if row.text)
-        column = max([0, *(head for head in heads if head <= LONG_HEAD)])
-        lines = [section.heading] if section.heading else []
-        for row in section.rows:
-            pad = " " * (column - width(row.head)) + "  " if row.head or column else ""
-            lines.append(f"{indent}{row.head}{pad}{row.text}".rstrip())
-        blocks.append("\n".join(lines))
+def wrapped(text: str, columns: int) -> list[str]:
+    """Return `text` in lines of `columns`; Chinese ones end at any character.
+
+    A word that is longer, as a path, is never cut; spaces that begin the text stay.
+    """
+    lines = [text[: len(text) - len(text.lstrip())]]
+    for piece in _PIECES.findall(text.strip()):
+        if width(lines[-1]) + width(piece) > columns and not piece.isspace() and lines[-1].strip():
+            lines.append("")
+        lines[-1] += piece if lines[-1] else piece.lstrip()
+    return [line.rstrip() for line in lines]
+
+
+def lines_of(section: Section, columns: int | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the lines of `section` and their styles, with those below a heading indented.
+
+    They are wrapped in `columns`, but for commands; not at all where it is None.
+    """
+    if section.heading:
+        yield section.heading, "bold"
+    indent = "  " if section.heading else ""
+    heads = (width(row.head) for row in section.rows if row.text)
+    column = max([0, *(head for head in heads if head <= LONG_HEAD)])
+    for row in section.rows:
+        pad = " " * (column - width(row.head)) + "  " if row.head or column else ""
+        lead = f"{indent}{row.head}{pad}"
+        if columns is None or row.whole or not row.text:
+            yield f"{lead}{row.text}".rstrip(), row.style
+            continue
+        if columns - width(lead) < _NARROWEST:
+            yield lead.rstrip(), row.style
+            lead = f"{indent}    "
+        for part in row.text.split("\n"):
+            for line in wrapped(part, columns - width(lead)):
+                yield f"{lead}{line}".rstrip(), row.style
+                lead = " " * width(lead)
+
+
+def plain(sections: Sequence[Section], columns: int | None = None) -> str:
+    """Return `sections` as text without colour, wrapped in `columns`, or not at all."""
+    blocks = ("\n".join(line for line, _ in lines_of(each, columns)) for each in sections)
     return "\n\n".join(blocks)
 
 

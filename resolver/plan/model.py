@@ -165,6 +165,8 @@ class Plan(NamedTuple):
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA."""
     rejected: tuple[Rejected, ...] = ()
+    considered: tuple[str, ...] = ()
+    """The versions of onnxruntime-gpu that were judged, newest first; those in `rejected`, too."""
     unlock: tuple[Unlock, ...] = ()
     unused_by: tuple[Named, ...] = ()
     """The applications that will not use the GPU, where no other is installed."""

@@ -52,7 +52,7 @@ def _machines(
 
 def _driver(driver: DriverRange | None, texts: Texts) -> Iterator[str]:
     if driver is not None:
-        ends = [f"≥ {driver.since}"] if driver.since else []
+        ends = [f">= {driver.since}"] if driver.since else []
         ends += [f"< {driver.before}"] if driver.before else []
         yield (
             texts.label("case-driver", range=texts.label("list-comma").join(ends))

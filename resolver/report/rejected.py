@@ -21,24 +21,24 @@ SHORT = 3
 def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     """Say what cannot be used: neighbours that are rejected for the same reasons are one group.
 
-    Releases of onnxruntime-gpu come first, newest first; then the torches that were passed over.
+    A group ends where a version works. Releases of onnxruntime-gpu come first, newest first; then
+    the torches that were passed over.
     """
     taken = newest_first(plan.release or "0")
     others = [row for row in plan.rejected if row.package != GPU_BUILD]
-    groups = join_neighbours(
-        (
-            row.version,
-            (_told(row, texts, verbose=verbose), newest_first(row.version) > taken),
-        )
+    why = {
+        row.version: (_told(row, texts, verbose=verbose), newest_first(row.version) > taken)
         for row in plan.rejected
         if row.package == GPU_BUILD
-    )
+    }
+    judged = join_neighbours((version, why.get(version)) for version in plan.considered or why)
+    groups = [(versions, about) for versions, about in judged if about is not None]
     shown = groups if verbose else [group for group in groups if group[1][1]][:SHORT]
-    rows = [Row(head=texts.versions(versions), text=why) for versions, (why, _) in shown]
+    rows = [Row(head=texts.versions(versions), text=text) for versions, (text, _) in shown]
     named = others if verbose else others[:SHORT]
     for row in named:
-        why = _told(row, texts, verbose=verbose)
-        rows.append(Row(head=f"{row.package} {row.version}", text=why))
+        text = _told(row, texts, verbose=verbose)
+        rows.append(Row(head=f"{row.package} {row.version}", text=text))
     hidden = len(plan.rejected) - len(named) - sum(len(group[0]) for group in shown)
     if hidden:
         rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))

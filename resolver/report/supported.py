@@ -5,15 +5,14 @@ Returns sections and documents, prints nothing.
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from ..facts.model import Architecture, Driver, Facts, Gpu, Interpreter, Platform, System
 from ..matrix.model import Build, Matrix
 from ..messages.catalog import Texts
-from ..messages.sections import Row, Section, join_neighbours, width
+from ..messages.sections import Row, Section, join_neighbours, wrapped
 from ..plan.reasons import Reason
 from ..resolve.candidate import Candidate, make_candidate
 from ..resolve.options import PlanOptions
@@ -22,6 +21,9 @@ from ..resolve.situation import Situation, situation
 from ..versions import numbers
 from .matrix import builds_in_order, document, matrix_date, pythons, summary
 from .plan_document import reasons_json
+
+_COLUMNS = 78
+"""Of a text, which leave room for its head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,21 +81,14 @@ def runs_sections(
         Section(
             heading=platform,
             rows=tuple(
-                Row(head=texts.versions(versions) if first else "", text=line, style=style)
+                Row(head="" if at else texts.versions(versions), text=line, style=style)
                 for versions, (text, style) in join_neighbours(rows)
-                for first, line in _wrapped(text)
+                for at, line in enumerate(wrapped(text, _COLUMNS))
             ),
         )
         for platform, rows in platforms.items()
     ]
     return (*sections, matrix_date(matrix, texts))
-
-
-def _wrapped(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield `text` in lines that leave room for a head, and which is the first."""
-    columns = 78 * len(text) // width(text)
-    for at, line in enumerate(textwrap.wrap(text, columns)):
-        yield at == 0, line
 
 
 def _running(row: JudgedBuild, texts: Texts) -> str:

@@ -253,7 +253,7 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             "library-missing",
             "error",
             *(library for needed in missing.values() for library in needed),
-            names=", ".join(map(short_name, missing)),
+            names=tuple(map(short_name, missing)),
             cuda=major(best.build.cuda),
         )
     for library in sorted(changes.system.keys() - lying_in_wheels(changes.system, best, here)):

@@ -97,7 +97,7 @@ def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
     going = {row.name for row in changes.orphaned}
     for code, rows in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
         if rows:
-            listed = ", ".join(f"{row.name} {row.version}" for row in rows)
+            listed = tuple(Named(row.name, row.version) for row in rows)
             names = " ".join(row.name for row in rows)
             weight = _weight(rows, here)
             more = cause("of-size", size=size(weight)) if weight else ""

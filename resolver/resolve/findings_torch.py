@@ -108,7 +108,7 @@ def _two_majors(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[F
             torch=torch.name,
             cuda=cuda,
             other=number,
-            what=", ".join(other[number]),
+            what=tuple(other[number]),
         )
 
 

@@ -33,7 +33,7 @@ def plan_for(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: b
     if made is strict:
         return strict
     others = tuple(row for row in strict.unlock if row.change.code not in _SAID_BY_NEEDS)
-    return made._replace(rejected=strict.rejected, unlock=others)
+    return made._replace(rejected=strict.rejected, considered=strict.considered, unlock=others)
 
 
 def plan_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:

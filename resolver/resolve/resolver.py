@@ -100,6 +100,7 @@ def resolve_as_asked(
         consumers=tuple(row for row in here.consumers if row.name not in gone),
         unused_by=unused_by(here),
         rejected=(*(search.rejected if search else ()), *rejected),
+        considered=tuple(dict.fromkeys(one.version for one, _ in judged)),
         unlock=unlock(here, Judged(newest, rows), matrix) if unlocking else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,

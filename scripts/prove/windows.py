@@ -417,7 +417,7 @@ class Proof:
             words: list[str | Path] = ["--python", folder, "--ort", f"=={release}", *links]
             done = self.fix("--apply", "--yes", "--json", *words, **environ)
             yield from _expect(f"apply: {text(done)[-400:]}", done.returncode, 4)
-            if "Every library loads and the driver's library answers" not in text(done):
+            if "All libraries load and the driver responds" not in text(done):
                 yield f"verification: {text(done)[-400:]}"
             if without_notes(folder) != before:
                 yield "not as it was"

@@ -194,7 +194,7 @@ def test_a_check_that_crashes_is_told_with_its_last_words(
     done = run_here(*arguments(lacking, "--yes"), cwd=tmp_path, env=environment(tmp_path))
 
     assert done.returncode == 4
-    assert f"ended with an error or a crash: {said[1]}" in done.stderr
+    assert f"The GPU check failed or crashed: {said[1]}" in done.stderr
     assert "import onnxruntime" not in done.stderr
     assert lacking.unchanged()
 

@@ -77,14 +77,14 @@ def test_undo(changed: Stand, command: Command) -> None:
     python = ("--python", str(changed.venv.folder))
     shown = command("--facts", "example", "--json", *python)
     assert findings(shown) == {
-        "change-kept": f"The last apply can be undone; its backup takes {kept_size(changed)}"
+        "change-kept": f"The last apply can be undone; its backup uses {kept_size(changed)}"
     }
 
     assert command("undo", *python).returncode == 2
     done = command("undo", "--yes", *python)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{changed.venv.folder} is as it was before the last apply\n"
+    assert done.stdout == f"{changed.venv.folder} is back to its state before the last apply\n"
     assert changed.unchanged()
     assert findings(command("--facts", "example", "--json", *python)) == {}
     again = command("undo", "--yes", "--json", *python)
@@ -108,9 +108,9 @@ def test_the_undo_that_a_plan_tells_is_of_the_environment_that_was_named(
 
     told = command("--facts", "example", *python, *form)
 
-    undo = f"`ortgpu-fix {' '.join(python)} undo` takes it back"
+    undo = f"`ortgpu-fix {' '.join(python)} undo` undoes it"
     assert undo in told.stdout
-    assert f"`{undo[1:-1].partition('` ')[0]} --forget` frees the space" in told.stdout
+    assert f"`{undo[1:-1].partition('` ')[0]} --forget` deletes the backup" in told.stdout
     impossible = ("--facts", str(without_gpu(changed.venv.folder.parent)), "--apply")
     done = command(*impossible, *python, *form)
     assert (done.returncode, undo in done.stdout) == (3, True)
@@ -147,8 +147,8 @@ def test_an_undo_says_what_stays_that_the_user_installed(stand: Stand, command: 
     done = command("undo", "--yes", "--allow", "changed", *python)
 
     assert done.stdout == (
-        f"{stand.venv.folder} is as it was before the last apply, but for what was installed since "
-        "and stays: flatbuffers 25.2.10\n"
+        f"{stand.venv.folder} is back to its state before the last apply, except for what was "
+        "installed since and was kept: flatbuffers 25.2.10\n"
     )
     assert done.returncode == 0
     left = {path.name for path in site.glob("*.dist-info")}
@@ -170,12 +170,15 @@ def test_forget(changed: Stand, command: Command) -> None:
     done = command("undo", "--forget", "--yes", *python)
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"Freed: {size}; there is nothing left to undo\n"
+    assert done.stdout == f"Deleted the backup ({size}); there is nothing left to undo\n"
     assert not changed.state.exists()
     assert state_of(changed.venv.folder) == after
     assert command("undo", "--yes", *python).returncode == 2
     again = command("undo", "--forget", *python)
-    assert (again.returncode, again.stdout) == (0, "Freed: 0 B; there is nothing left to undo\n")
+    assert (again.returncode, again.stdout) == (
+        0,
+        "Deleted the backup (0 B); there is nothing left to undo\n",
+    )
 
 
 def test_forget_as_json(changed: Stand, command: Command) -> None:
@@ -194,8 +197,8 @@ def test_what_was_changed_since_is_undone_on_request_alone(
     python = ("--python", str(changed.venv.folder))
 
     assert findings(command("--facts", "example", "--json", *python)) == {
-        "change-changed": "The last apply can be undone, but what it installed was changed since; "
-        f"its backup takes {kept_size(changed)}"
+        "change-changed": "The last apply can be undone, but packages that it installed have "
+        f"changed since; its backup uses {kept_size(changed)}"
     }
     assert command("undo", "--yes", *python).returncode == 2
     assert command("undo", last, "--yes", *python).returncode == 0
@@ -268,9 +271,11 @@ def test_every_run_says_that_a_change_was_interrupted(stand: Stand, command: Com
     python = ("--python", str(stand.venv.folder))
 
     shown = command("--facts", "example", *python)
-    assert "This environment is being changed now, or a change ended half-way" in shown.stdout
+    assert (
+        "This environment is being changed right now, or a change was interrupted" in shown.stdout
+    )
     assert command("--facts", "example", "--check", *python).returncode == 1
-    assert "ended half-way" in command("verify", *python).stderr
+    assert "a change was interrupted" in command("verify", *python).stderr
     assert command("undo", "--forget", "--yes", *python).returncode == 2
     assert command("undo", *python).returncode == 2  # nobody said yes
     done = command("undo", "--yes", *python)
@@ -299,7 +304,7 @@ def test_apply_puts_back_first_what_was_interrupted(
 
     assert done.returncode == 7  # there are no wheels
     assert "An earlier run was interrupted" in done.stderr
-    assert "onnxruntime 1.22.1 is the CPU build" in done.stdout
+    assert "onnxruntime 1.22.1 is the CPU-only package" in done.stdout
     assert stand.unchanged()
 
 
@@ -420,7 +425,7 @@ def test_what_could_not_be_removed_is_a_warning(
 
     assert changed.unchanged()
     said = capsys.readouterr()
-    assert "is as it was before the last apply" in said.out
+    assert "is back to its state before the last apply" in said.out
     assert said.err.startswith("Warning: ")
     assert "could not be removed; the next run tries again" in said.err
     kept.discard_undo_data(Site.of(changed.venv.target()))
@@ -630,7 +635,7 @@ def test_requirements_files_change_with_the_environment_and_go_back_with_it(
 
     done = command("--apply", *WISHES, str(stand.venv.folder))
     assert done.returncode == 0, done
-    assert "commit them with the directory `gpu-wheels`" in done.stdout
+    assert "commit them together with the small directory `gpu-wheels`" in done.stdout
     written = (home / "r.txt").read_text()
     assert written.startswith(
         '# mine\nonnxruntime-gpu[cuda]==1.26.0 ; sys_platform == "linux"  # fast\nnumpy\n# '

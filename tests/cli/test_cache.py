@@ -47,7 +47,7 @@ def test_how_much_it_is(home: Path, capsys: pytest.CaptureFixture[str], words: l
     }
     assert main(words) == 0
     first, readings = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"Kept in {home}")
+    assert first.startswith(f"The cache is in {home}")
     assert readings.endswith(" 2 kB")
 
 
@@ -69,7 +69,7 @@ def test_without_a_home(
     assert main(["cache", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"schema": 1, "folder": None, "bytes": {}}
     assert main(["cache", "purge"]) == 0
-    assert capsys.readouterr().out == "There is no cache: this user has no home folder\n"
+    assert capsys.readouterr().out == "There is no cache: this user has no home directory\n"
     assert home.is_dir()
 
 
@@ -164,7 +164,7 @@ def test_root_with_the_home_of_a_user_keeps_nothing_there_and_says_so_once(
     assert [readings_folder(environ), readings_folder(environ)] == [None] * 2
 
     said = capsys.readouterr().err
-    assert said.count(f"{kept} belongs to another user (with sudo: `sudo -H` ") == 1
+    assert said.count(f"{kept} belongs to another user (with sudo: use `sudo -H`)") == 1
     assert not kept.exists()
     assert main(["cache"]) == 0
     assert "belongs to another user" in capsys.readouterr().out
@@ -181,7 +181,7 @@ def test_root_leaves_what_a_user_keeps_to_that_user(
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("Removed 0 B from ")
     readings = home / ".cache" / "ortgpu-fix" / "readings"
-    assert [line.partition(" belongs to another user: ")[0] for line in told[1:]] == [str(readings)]
+    assert [line.partition(" belongs to another user; ")[0] for line in told[1:]] == [str(readings)]
     assert (readings / "ab" / "x.json").is_file()
 
 
@@ -204,7 +204,7 @@ def test_a_user_is_told_what_of_the_cache_is_roots(capsys: pytest.CaptureFixture
 
         told = capsys.readouterr().out.splitlines()
         assert told[0] == f"Removed 0 B from {readings.parent}"
-        assert told[1].startswith(f"{readings} belongs to another user: ")
+        assert told[1].startswith(f"{readings} belongs to another user; ")
         assert (readings / "x").is_file()
         assert usable is None
 
@@ -235,7 +235,7 @@ def test_a_link_in_the_cache_goes_and_what_it_leads_to_stays(
     assert main(["cache", "purge", *words]) == 0
 
     done = capsys.readouterr()
-    said = f"Removed the link {link}; what it leads to stays: {disk}"
+    said = f"Removed the link {link}; its target was kept: {disk}"
     if words:
         assert json.loads(done.out)["bytes"] == {"readings": 0}
         assert said in done.err

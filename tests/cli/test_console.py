@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
@@ -14,7 +15,12 @@ PATH = "/opt/" + "a-long-folder/" * 6 + "libcudnn.so.9"
 COMMAND = "ortgpu-fix --python " + "x" * 60 + " --apply"
 REPORT = [
     Section(heading="Libraries", rows=(Row(head="libcudnn.so.9", text=PATH, style="red"),)),
-    Section(rows=(Row(text="This mends it:"), Row(text=COMMAND, style="bold", whole=True))),
+    Section(
+        rows=(
+            Row(text="This sentence is too long for a line of sixty columns, so it goes on."),
+            Row(text=COMMAND, style="bold", whole=True),
+        )
+    ),
 ]
 
 
@@ -40,6 +46,20 @@ def test_a_path_is_never_cut_and_a_command_is_one_line(monkeypatch: pytest.Monke
     assert COMMAND in said
     letters = "".join(said.replace("\x1b[31m", "").replace("\x1b[0m", "").split())
     assert PATH in letters
+
+
+@pytest.mark.parametrize("environ", [{}, {"NO_COLOR": "1"}])
+def test_a_terminal_gets_lines_of_its_width_without_spaces_at_their_ends(
+    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
+) -> None:
+    said = re.sub(r"\x1b\[[0-9;]*m", "", shown(monkeypatch, Terminal(), **environ))
+
+    assert [line for line in said.splitlines() if line != line.rstrip()] == []
+    assert said.splitlines()[-3:] == [
+        "This sentence is too long for a line of sixty columns, so it",
+        "goes on.",
+        COMMAND,
+    ]
 
 
 @pytest.mark.parametrize("environ", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

@@ -94,8 +94,8 @@ def test_what_was_assumed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     _, named = outcome(capsys, *RTX, "--platform", "windows", "--python", "3.12")
     version = ".".join(map(str, sys.version_info[:3]))
 
-    assert "Windows, x86_64, assumed; `--platform` names another" in assumed
-    assert f"Python {version}, venv, assumed; `--python 3.12` names another" in assumed
+    assert "Windows, x86_64, assumed; `--platform` changes it" in assumed
+    assert f"Python {version}, venv, assumed; `--python 3.12` changes it" in assumed
     assert "assumed" not in named
     assert "Python 3.12, venv" in named
 
@@ -107,9 +107,9 @@ def test_the_last_line_is_for_the_machine_where_it_is_typed(
     _, unnamed = outcome(capsys, *A100, "--platform", "linux-x86_64")
     _, there = outcome(capsys, *RTX, "--python", "3.12", "--platform", "windows")
 
-    assert unnamed.splitlines()[-2].startswith("Problems on that machine")
+    assert unnamed.splitlines()[-2].startswith("Run this on that machine:")
     assert unnamed.splitlines()[-1] == "ortgpu-fix --driver 535.104.12 --gpu A100 --apply"
-    assert there.splitlines()[-2].startswith("On that machine, in a new environment of Python 3.12")
+    assert there.splitlines()[-2].startswith("On that machine, in a new Python 3.12 environment")
     assert there.splitlines()[-1] == (
         'ortgpu-fix --python .venv --driver 551.61 --gpu "RTX 4060" --apply'
     )
@@ -140,7 +140,7 @@ def test_a_version_is_a_new_environment_here(
     monkeypatch.setattr("ortgpu_fix.cli.requests.MachineOptions.elsewhere", False)
     _, here = outcome(capsys, "--facts", "host.json", "--python", "3.12")
 
-    assert here.splitlines()[-2].startswith("In a new environment of Python 3.12 (`uv venv")
+    assert here.splitlines()[-2].startswith("In a new Python 3.12 environment (`uv venv")
     assert here.splitlines()[-1] == "ortgpu-fix --python .venv --facts host.json --apply"
 
 
@@ -220,7 +220,7 @@ def test_a_jetson_that_a_flag_names_is_told_its_index(
     assert code == 3
     assert "https://pypi.jetson-ai-lab.io" in said
     for name in ("Jetson AGX Thor", "Thor"):
-        assert f"{name} (11.0)" in outcome(capsys, *asked, name)[1]
+        assert f"{name} (compute capability 11.0)" in outcome(capsys, *asked, name)[1]
 
 
 def test_a_torch_in_a_requirements_file_is_wished_where_no_flag_says_else(

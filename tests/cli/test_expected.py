@@ -30,16 +30,16 @@ def example(*packages: Facts, **more: object) -> Facts:
 @pytest.mark.parametrize(
     ("gpu", "shown"),
     [
-        ("RTX4060", "RTX4060 (8.9)"),
-        ("rtx 4060 ti", "rtx 4060 ti (8.9)"),
-        ("RTX4060Ti", "RTX4060Ti (8.9)"),
-        ("RTX 2080Super", "RTX 2080Super (7.5)"),
-        ("gtx1080", "gtx1080 (6.1)"),
-        ("sm_89", "GPU (8.9)"),
-        ("compute_89", "GPU (8.9)"),
-        ("SM_120a", "GPU (12.0)"),
-        ("8.9", "GPU (8.9)"),
-        ("A100, sm_75", "A100 (8.0), GPU (7.5)"),
+        ("RTX4060", "RTX4060 (compute capability 8.9)"),
+        ("rtx 4060 ti", "rtx 4060 ti (compute capability 8.9)"),
+        ("RTX4060Ti", "RTX4060Ti (compute capability 8.9)"),
+        ("RTX 2080Super", "RTX 2080Super (compute capability 7.5)"),
+        ("gtx1080", "gtx1080 (compute capability 6.1)"),
+        ("sm_89", "compute capability 8.9"),
+        ("compute_89", "compute capability 8.9"),
+        ("SM_120a", "compute capability 12.0"),
+        ("8.9", "compute capability 8.9"),
+        ("A100, sm_75", "A100 (compute capability 8.0), compute capability 7.5"),
     ],
 )
 def test_a_gpu_may_be_spelled_as_people_do(
@@ -47,7 +47,8 @@ def test_a_gpu_may_be_spelled_as_people_do(
 ) -> None:
     __main__.main(["--driver", "580.95.05", "--gpu", gpu])
 
-    assert f"GPUs         {shown}\n" in capsys.readouterr().out
+    head = "GPUs" if "," in gpu else "GPU "
+    assert f" {head}         {shown}, from --gpu\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("gpu", ["89", "sm_", "sm_8.9", "compute", "4060Titan"])
@@ -95,9 +96,9 @@ def test_what_is_chosen_later_is_one_line(
     _, said = told(example(), tmp_path, capsys)
 
     assert (
-        "+ 4 requirements        flatbuffers, numpy>=1.21.6, packaging, protobuf: version chosen"
+        "+ 4 dependencies: flatbuffers, numpy>=1.21.6, packaging, protobuf (uv picks the versions)"
     ) in said
-    assert said.count("version chosen by uv") == 1
+    assert said.count("uv picks") == 1
 
 
 FEED = "https://aiinfra.pkgs.visualstudio.com/PublicPackages/_packaging/onnxruntime-cuda-{}/pypi/"

@@ -26,7 +26,7 @@ def test_keys_of_a_newer_program_are_told_and_the_rest_is_read(
 
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err == f"{file} was written by a newer ortgpu-fix; ignored here: also, later\n"
+    assert told.err == f"{file} was written by a newer ortgpu-fix; ignored keys: also, later\n"
     assert facts == read_facts("example")
 
 

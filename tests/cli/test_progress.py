@@ -64,7 +64,7 @@ def test_a_pipe_gets_a_line_at_each_tenth(
     said = [(number / 10, "download", number * 50) for number in range(41)]
 
     assert lines(monkeypatch, capsys, (0, "resolve", 0), *said) == [
-        "Choosing the ordinary requirements",
+        "Resolving other dependencies",
         "Downloading 2.0 GB",
         *(
             f"Downloaded {done} of 2.0 GB, 500 MB/s, {left} s left"
@@ -95,7 +95,7 @@ def test_a_step_that_says_nothing_is_said_to_go_on(
     said = [(float(second), "working", 0) for second in range(1, 6)]
 
     assert lines(monkeypatch, capsys, (0, "resolve", 0), *said) == [
-        "Choosing the ordinary requirements",
+        "Resolving other dependencies",
         "Still working: 2 s",
         "Still working: 4 s",
     ]

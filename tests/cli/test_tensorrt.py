@@ -80,7 +80,7 @@ def test_a_tensorrt_of_the_system_is_told_with_its_place(ask: Ask) -> None:
 
     _, text = ask(facts)
 
-    assert "what is installed is /opt/tensorrt/lib/libnvinfer.so.11;" in text
+    assert "but /opt/tensorrt/lib/libnvinfer.so.11 is installed;" in text
 
 
 def test_the_wish_for_it_is_a_plan_and_its_command(ask: Ask) -> None:
@@ -98,7 +98,7 @@ def test_the_wish_for_it_is_a_plan_and_its_command(ask: Ask) -> None:
     command = "--provider tensorrt --tensorrt-index-url https://m.example/trt/ --apply"
     assert command in text
     assert "from https://m.example/trt" in text
-    assert "what comes from other indexes is not counted" in text
+    assert "plus packages from other indexes" in text
     assert "secret" not in document + text
 
 

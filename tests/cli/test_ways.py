@@ -50,8 +50,8 @@ def test_onnxruntime_with_a_plugin_is_whole(
     code, said = told(facts, tmp_path, capsys)
 
     assert code == 0
-    assert f"{RTX} gives onnxruntime the GPU as a plugin (NvTensorRTRTXExecutionProvider)" in said
-    assert said.endswith("Healthy: everything that onnxruntime 1.31.1 needs is here\n")
+    assert f"{RTX} adds GPU support to onnxruntime as a plugin (NvTensorRTRTXExecution" in said
+    assert said.startswith("Healthy: onnxruntime 1.31.1 has everything it needs\n")
     assert told(facts, tmp_path, capsys, "--check") == (0, "OK: onnxruntime can use the GPU\n")
     plan = json.loads(told(facts, tmp_path, capsys, "--json")[1])
     assert (plan["verdict"], plan["uninstall"], plan["install"]) == ("healthy", [], [])
@@ -65,7 +65,7 @@ def test_a_plugin_that_brings_no_libraries_is_completed(
     code, said = told(facts, tmp_path, capsys)
 
     assert code == 1
-    assert "onnxruntime-ep-cuda12 0.1.0 gives onnxruntime the GPU as a plugin (CUDA" in said
+    assert "onnxruntime-ep-cuda12 0.1.0 adds GPU support to onnxruntime as a plugin (CUDA" in said
     assert "+ onnxruntime-gpu" not in said
 
 
@@ -136,14 +136,20 @@ def test_a_plugin_beside_the_gpu_build_decides_nothing(
     code, said = told(having(build, name, build=build, driver=NEW), tmp_path, capsys)
 
     assert code == 1
-    assert "Right already, and kept: onnxruntime-gpu 1.31.1" in said
+    assert "Already OK, unchanged: onnxruntime-gpu 1.31.1" in said
 
 
 @pytest.mark.parametrize(
     ("package", "lost"),
     [
-        ("onnxruntime-training-cpu 1.19.2", "The training API (onnxruntime.training) goes with"),
-        ("onnxruntime-directml 1.24.0", "DmlExecutionProvider goes with onnxruntime-directml"),
+        (
+            "onnxruntime-training-cpu 1.19.2",
+            "The training API (onnxruntime.training) is removed together with",
+        ),
+        (
+            "onnxruntime-directml 1.24.0",
+            "DmlExecutionProvider is removed together with onnxruntime-directml",
+        ),
     ],
 )
 def test_what_would_be_lost_needs_to_be_allowed(
@@ -170,7 +176,7 @@ def test_tensorrt_rtx_is_another_way_where_nothing_works_or_all_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts = having("onnxruntime 1.31.1", driver=NEW)
-    line = "Another way: `--provider tensorrt-rtx` plans onnxruntime-ep-nv-tensorrt-rtx-cu13 0.5.0"
+    line = "Alternative: `--provider tensorrt-rtx` plans onnxruntime-ep-nv-tensorrt-rtx-cu13 0.5.0"
 
     assert line not in told(facts, tmp_path, capsys)[1]
     assert line in told(facts, tmp_path, capsys, "-v")[1]
@@ -222,7 +228,9 @@ def test_the_gpu_build_goes_only_where_that_is_allowed(
     plan = resolve(from_json(facts), PlanOptions(provider="tensorrt-rtx"), load_matrix())
 
     assert code == 1
-    assert "CUDAExecutionProvider goes with onnxruntime-gpu: the plain onnxruntime" in said
+    assert (
+        "CUDAExecutionProvider is removed together with onnxruntime-gpu: plain onnxruntime" in said
+    )
     assert said.rstrip().endswith("--provider tensorrt-rtx --allow provider --apply")
     with pytest.raises(Error, match="would-lose") as caught:
         check_plan_allowed(plan, allowed_by(()))

@@ -22,7 +22,7 @@ HOSTS = {
     "l4": ("580.65.06", "13.0", "8.9"),
 }
 WORKS = ("pascal  ✓ works", "a100    ✓ works", "l4      ✓ works")
-NEEDS_580 = "it is built for CUDA 13, which needs driver 580.65.06 or newer"
+NEEDS_580 = "needs driver 580.65.06 or newer for CUDA 13"
 EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
     # 1.29 is for CUDA 13, has no code for Pascal and Volta, and its cuDNN has none either.
     "cuda-13": (
@@ -32,7 +32,7 @@ EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
             "Required driver  525.60.13 → 580.65.06\n",
             "cuDNN            9.10.2.21 → 9.23.2.1\n",
             "GPUs dropped     6.0, 6.1, 7.0",
-            "pascal  ✗ worked before: it carries no code for compute capability 6.1",
+            "pascal  ✗ worked before: does not support compute capability 6.1",
             f"a100    ✗ worked before: {NEEDS_580}",
             WORKS[2],
             "\nMachines that lose GPU support: 2\n",
@@ -56,7 +56,7 @@ EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
             "Required driver  525.60.13 → 580.65.06\n",
             "cuDNN            9.5.1.17 → 9.20.0.48\n",
             "GPUs dropped     6.0, 6.1, 7.0\n",
-            "pascal  ✗ worked before: it carries no code for compute capability 6.1",
+            "pascal  ✗ worked before: does not support compute capability 6.1",
             f"a100    ✗ worked before: {NEEDS_580}",
             WORKS[2],
             "\nMachines that lose GPU support: 2\n",
@@ -68,7 +68,7 @@ EXPECTED: dict[str, tuple[int, tuple[str, ...]]] = {
         (
             "cuDNN         9.10.2.21 → 9.23.2.1\n",
             "GPUs dropped  6.0, 6.1, 7.0\n",
-            "pascal  ✗ worked before: nvidia-cudnn-cu12 9.23.2.1 has no machine code for compute",
+            "pascal  ✗ worked before: nvidia-cudnn-cu12 9.23.2.1 does not support compute",
             *WORKS[1:],
             "\nMachines that lose GPU support: 1\n",
         ),

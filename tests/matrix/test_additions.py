@@ -421,9 +421,7 @@ def test_a_pipe_in_the_place_of_the_users_rows_is_not_waited_for(
     os.mkfifo(kept)
 
     assert main(["matrix"]) == 0
-    assert f"{kept} is ignored: it is not a regular file" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    assert f"Ignored {kept}: it is not a regular file" in " ".join(capsys.readouterr().err.split())
     assert other_lines(kept, "https://a.example") == []
 
 

@@ -110,7 +110,7 @@ def test_a_path_is_shown_in_one_line_and_what_a_program_said_as_it_said_it() -> 
     assert "/a b" in texts.error(Error("disk-full", folder="/a\nb")).text
     assert "/a b" in texts.error(Error("python-broken", path="p", target=Path("/a\nb"))).text
     assert "/a b" in texts.error(Error("venv-without-config", path="p", prefix="/a\nb")).text
-    assert texts.label("undone", path="/a\nb") == "/a b is as it was before the last apply"
+    assert texts.label("undone", path="/a\nb") == "/a b is back to its state before the last apply"
     told = Texts(table={"verdicts": {"x": {"text": {"en": "{path}: {said}"}}}})
     assert told.verdict("x", (("path", "/a\nb"), ("said", "a\nb"))) == "/a b: a\nb"
 
@@ -179,7 +179,7 @@ def test_a_finding_of_a_rule_speaks_in_the_words_of_the_rule() -> None:
     )
 
     assert Texts(table=TABLE).summary(finding) == (
-        "The installed onnxruntime-gpu 1.0 cannot work here: there is no wheel for cp315"
+        "The installed onnxruntime-gpu 1.0 can't be used: has no wheel for cp315"
     )
 
 

@@ -6,7 +6,16 @@ import pytest
 
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import Texts
-from ortgpu_fix.messages.sections import Row, Section, join_neighbours, plain, size, width
+from ortgpu_fix.messages.sections import (
+    Row,
+    Section,
+    join_neighbours,
+    lines_of,
+    plain,
+    size,
+    width,
+    wrapped,
+)
 from ortgpu_fix.plan.reasons import finding
 
 
@@ -36,6 +45,63 @@ def test_a_chinese_head_takes_two_columns_a_character() -> None:
 
     assert plain([Section(rows=rows)]) == "驱动  one\nabc   two"
     assert [width(text) for text in ("ab", "驱动", "，", "Ａ", "")] == [2, 4, 2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "lines"),
+    [
+        ("one two three", 7, ["one two", "three"]),
+        ("one two three", 80, ["one two three"]),
+        ("", 10, [""]),
+        # A word that is longer is not cut, and nothing empty stands before it.
+        ("/opt/a/long/path", 5, ["/opt/a/long/path"]),
+        ("at /opt/a/long/path now", 8, ["at", "/opt/a/long/path", "now"]),
+        # Spaces that begin a text are part of it.
+        ("  | code of a log", 12, ["  | code of", "a log"]),
+        # Chinese ends at any character, after the mark that belongs to it,
+        ("它为此构建，需要驱动", 10, ["它为此构", "建，需要驱", "动"]),
+        ("缺少库。请安装", 6, ["缺少", "库。请", "安装"]),
+        # and never before one that closes, or after one that opens.
+        ("系统（Linux）", 8, ["系统", "（Linux）"]),
+        ("目标系统（默认值）", 10, ["目标系统", "（默认值）"]),
+        ("见《说明》", 4, ["见", "《说", "明》"]),
+        # A word of Latin letters is one piece among Chinese.
+        ("运行 ortgpu-fix 即可", 12, ["运行", "ortgpu-fix", "即可"]),
+    ],
+)
+def test_a_text_is_wrapped(text: str, columns: int, lines: list[str]) -> None:
+    assert wrapped(text, columns) == lines
+
+
+def test_a_report_is_wrapped_beside_its_heads_and_commands_are_not() -> None:
+    rows = (
+        Row(head="✗", text="a text that is longer than the line", style="red"),
+        Row(text="ortgpu-fix --python /opt/app/.venv/bin/python --apply", whole=True),
+    )
+
+    assert list(lines_of(Section(heading="Head", rows=rows), 32)) == [
+        ("Head", "bold"),
+        ("  ✗  a text that is longer than", "red"),
+        ("     the line", "red"),
+        ("     ortgpu-fix --python /opt/app/.venv/bin/python --apply", ""),
+    ]
+    alone = Section(rows=(Row(text="one two three four five six"),))
+    assert plain([alone], 24) == "one two three four five\nsix"
+    assert plain([alone]) == "one two three four five six"
+
+
+def test_a_text_whose_head_leaves_no_room_begins_below_it() -> None:
+    rows = (Row(head="h" * 20, text="one two three four five six seven eight"),)
+
+    assert plain([Section(rows=rows)], 40) == (
+        "h" * 20 + "\n    one two three four five six seven\n    eight"
+    )
+
+
+def test_the_lines_of_a_text_stay_lines() -> None:
+    rows = (Row(head="·", text="first\nsecond"),)
+
+    assert plain([Section(rows=rows)], 40) == "·  first\n   second"
 
 
 @pytest.mark.parametrize(

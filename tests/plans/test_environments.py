@@ -99,10 +99,10 @@ def test_what_torch_match_opens_is_not_impossible() -> None:
     assert planned("torch215-535").verdict == "fixable"
     assert planned("torch215-535").needs == ("torch",)
     assert lines[-2:] == [
-        "This works if torch may change:",
+        "If torch may be replaced, run:",
         "ortgpu-fix --python /path/to/python --torch match --apply",
     ]
-    assert chinese[-2] == "如果允许更换 torch，以下命令可行："
+    assert chinese[-2] == "如果允许更换 torch，请运行："
     document = plan_json(planned("torch215-535"), load_texts("en"))
     assert document["needs"] == ["--torch match"]
     # With the flag nothing more is needed.
@@ -203,9 +203,9 @@ def test_a_release_that_works_but_for_what_is_installed_is_never_put_on_the_mach
     }
     assert made.needs == ("torch", "conflicts")
     assert values(made, "would-conflict") == {"by": "super-gradients 3.7.1 (onnxruntime==1.15.0)"}
-    assert "works on this machine" not in "\n".join(lines)
+    assert "works with the driver" not in "\n".join(lines)
     assert lines[-2:] == [
-        "This works if torch may change and packages may lack what they require:",
+        "If torch may be replaced and requirements of other packages may be broken, run:",
         "ortgpu-fix --python /path/to/python --torch match --allow conflicts --apply",
     ]
 
@@ -217,7 +217,7 @@ def test_what_is_to_be_changed_together_is_told_together() -> None:
     [row] = made.unlock
     assert texts.gains(row) == "onnxruntime-gpu 1.23.2"
     assert texts.change(row).startswith(
-        "--torch match and another version of super-gradients 3.7.1 that allows it"
+        "--torch match and a version of super-gradients 3.7.1 that allows it"
     )
     assert made.verdict == "impossible"
     assert made.works_beside is not None
@@ -233,8 +233,9 @@ def test_what_excludes_is_named_where_no_flag_opens_the_way() -> None:
     lines = plain(plan_sections(made, before, load_texts("en"), **words)).splitlines()  # type: ignore[arg-type]
 
     assert made.verdict == "impossible"
-    assert (
-        lines[-1] == "onnxruntime-gpu 1.31.1 works on this machine, but not beside app 1.0, r.txt"
+    assert lines[0] == (
+        "onnxruntime-gpu 1.31.1 works with the driver, GPU and Python below, but not together with "
+        "app 1.0, r.txt"
     )
 
 
@@ -257,8 +258,7 @@ def test_what_brings_its_own_runtime_is_promised_nothing() -> None:
 
     assert values(made, "application-own-runtime") == {"by": "sherpa-onnx 2.0.1"}
     assert lines[-2] == (
-        "Of what is installed, sherpa-onnx 2.0.1 will not use it. For programs of your own this "
-        "mends it:"
+        "sherpa-onnx 2.0.1 will not use the GPU even then. For your own programs, run:"
     )
     assert "sherpa-onnx 2.0.1" in said("sherpa-onnx-580", "zh")[-2]
 

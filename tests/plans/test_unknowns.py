@@ -688,7 +688,7 @@ def test_a_gpu_that_nobody_knows_is_told_as_not_checked() -> None:
 
     [finding] = [row for row in made.findings if row.code == "gpu-unknown"]
     assert finding.severity == "warning"
-    assert "nothing here was checked" in load_texts("en").summary(finding)
+    assert "support for it was not checked" in load_texts("en").summary(finding)
 
 
 FEED = "https://feed.example/onnxruntime-cuda-13/simple"

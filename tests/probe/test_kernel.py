@@ -37,7 +37,7 @@ def said_in_a_cell(kernel: Path, environment: Path) -> str:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_cell_whose_kernel_has_another_python_is_told_of_it(kernel: Path, venv: Path) -> None:
     assert said_in_a_cell(kernel, venv.parents[1]) == (
-        f"This is for {venv}; the kernel of this notebook has another Python. "
+        f"This is for {venv}, but the notebook's kernel uses another Python. "
         f"For that one: `!ortgpu-fix --python {kernel}`\n"
     )
     assert said_in_a_cell(kernel, kernel.parents[1]) == ""

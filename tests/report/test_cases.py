@@ -18,5 +18,5 @@ def test_a_machine_on_which_all_is_right_already_is_a_case_and_nothing_is_said_o
     shown = cases_section([case], load_texts("en"))
 
     assert [(row.head, row.text) for row in shown.rows] == [
-        ("OK as it is: onnxruntime-gpu 1.26.0", "driver ≥ 525.60.13")
+        ("already OK: onnxruntime-gpu 1.26.0", "driver >= 525.60.13")
     ]

@@ -69,7 +69,7 @@ def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -
 
     said = [line.strip() for line in text.splitlines()[-3:]]
     assert said[0].startswith("Packages can't fix this: the driver, container or virtual machine")
-    assert said[1:] == ["The driver does not answer: timeout", EN.remedy(stop)]
+    assert said[1:] == ["The driver does not respond: timeout", EN.remedy(stop)]
 
 
 def test_what_only_the_owner_of_a_host_can_run_is_marked() -> None:

@@ -65,8 +65,8 @@ The same packages for all machines (2): onnxruntime-gpu 1.26.0, CUDA 12
   onnxruntime-gpu      1.26.0
 
 Why nothing newer
-  1.31.0  not on a: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
-this driver supports up to CUDA 12.2
+  1.31.0  not on a: needs driver 580.65.06 or newer for CUDA 13; \
+the driver supports up to CUDA 12.2
 
 Write one lock for all of them:
 do"""
@@ -83,10 +83,10 @@ Group cuda11, machines: 1. onnxruntime-gpu 1.18.0, CUDA 11
   linux_x86_64, cp311  old
 
 Why the same packages do not work on all machines
-  1.31.0  not on old: it is built for CUDA 13, which needs driver 580.65.06 or newer; \
-this driver supports up to CUDA 11.7
-  1.18.0  not on new: there is no wheel for cp313
-  …       older releases: 2; `--verbose` lists why
+  1.31.0  not on old: needs driver 580.65.06 or newer for CUDA 13; \
+the driver supports up to CUDA 11.7
+  1.18.0  not on new: has no wheel for cp313
+  …       older versions: 2; `--verbose` lists why
 
 Write a lock for each group (2), next to the given file:
 do"""
@@ -99,10 +99,10 @@ def test_more_is_told_of_a_split_where_more_is_asked_for() -> None:
 
     assert "old\n  nvidia-cublas-cu11   11.11.3\n  nvidia-cudnn-cu11    8.9.6\n" in said
     assert (
-        "CUDA 11.7; it carries no code for compute capability 7.0 "
+        "CUDA 11.7; does not support compute capability 7.0 "
         "(only 7.5, 8.0, 8.6, 8.9, 9.0, 12.0a)\n"
-        "  1.26.0  not on new: there is no wheel for cp313\n"
-        "          not on old: it is built for CUDA 12, which"
+        "  1.26.0  not on new: has no wheel for cp313\n"
+        "          not on old: needs driver 525.60.13 or newer for CUDA 12"
     ) in said
     assert "  1.23.0  not on new" in said
     assert "--verbose" not in said
@@ -153,7 +153,7 @@ def test_machines_that_are_left_out_are_named() -> None:
 
     assert said.startswith("Group cuda12, machines: 1. onnxruntime-gpu 1.26.0, CUDA 12\n")
     assert "Without a GPU, or without a driver for it\n  ci\n  `--with-cpu` gives them" in said
-    assert "Nothing works on\n  ancient  it is built for CUDA 11" in said
+    assert "Nothing works on\n  ancient  needs driver 450.80.02 or newer for CUDA 11" in said
     assert said.endswith("Some machines have no plan: 2")
     found = document("rest")
     [impossible] = found["impossible"]

@@ -9,12 +9,12 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.facts.model import OWN_ENVIRONMENT
+from ortgpu_fix.facts.model import OWN_ENVIRONMENT, Facts
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import Message, load_texts
 from ortgpu_fix.messages.sections import Row, Section, plain, size, width
 from ortgpu_fix.plan.model import OtherWay, Plan, Rejected, Unlock
-from ortgpu_fix.plan.reasons import Named, Reason, reason
+from ortgpu_fix.plan.reasons import Named, Reason, finding, reason
 from ortgpu_fix.plan.wheels import PYPI, Wheel
 from ortgpu_fix.report.plan import machine_section, plan_sections
 from ortgpu_fix.report.plan_document import error_json, plan_json
@@ -39,43 +39,46 @@ def told(
 def test_a_plan() -> None:
     assert told("onnxruntime 1.22.1", "numpy 2.2.6") == (
         """\
-  Machine      Linux, x86_64, glibc 2.35
-✓ Driver       not known, supports up to CUDA 12.2
-✓ GPUs         GPU 8.0 (8.0)
+onnxruntime can't use the GPU: the CPU-only package is installed (all fixable)
+
+  System       Linux, x86_64, glibc 2.35
+✓ Driver       unknown (supports up to CUDA 12.2)
+✓ GPU          GPU 8.0 (compute capability 8.0)
   Environment  Python 3.11.7
 
-Found
-  ✗  onnxruntime 1.22.1 is the CPU build: it overwrites files of the GPU build
+Problems
+  ✗  onnxruntime 1.22.1 is the CPU-only package; sessions run on the CPU
   ✗  onnxruntime-gpu is not installed
-  ✗  Not installed for CUDA 12: cublas, cudnn
-  ✗  What onnxruntime-gpu requires is not installed: flatbuffers
+  ✗  Missing CUDA 12 libraries: cublas, cudnn
+  ✗  Missing requirements of onnxruntime-gpu: flatbuffers
 
-Plan
-  - onnxruntime           1.22.1
-  + onnxruntime-gpu       1.26.0, 300 MB
-  + 2 nvidia wheels       for CUDA 12, 200 MB
-  + ortgpu-fix-libraries  1.26.0, loads these libraries for every application
-  + onnxruntime           1.26.0, empty: for packages that require onnxruntime
-  + flatbuffers           version chosen by uv at install time
-                          up to 500 MB to download
+Fix (downloads up to 500 MB)
+  - onnxruntime 1.22.1
+  + onnxruntime-gpu 1.26.0
+  + 2 NVIDIA wheels for CUDA 12
+  + 2 local helper packages: loader, placeholder
+  + flatbuffers (uv picks the version)
 
-To use a newer release
+To use a newer version
   onnxruntime-gpu 1.31.0  driver >= 580.65.06
 
-4 problems keep onnxruntime from the GPU here. This mends them all:
+To fix this, run:
 ortgpu-fix --apply"""
     )
 
 
-def test_what_no_package_mends_is_not_promised() -> None:
+def test_what_no_package_fixes_is_not_promised() -> None:
     said = told("onnxruntime 1.22.1", "numpy 2.2.6", error="cuinit-804: cuInit answers 804")
 
-    assert (
-        """
-Packages mend only a part of what is above; the rest is up to you. This does their part:
-ortgpu-fix --apply"""
-        in said
+    assert said.startswith(
+        "onnxruntime can't use the GPU: the driver does not work (partly fixable)\n"
     )
+    assert said.endswith(
+        """
+Some of these need you (marked "You"). This command fixes the rest:
+ortgpu-fix --apply"""
+    )
+    assert "\n     You: Remove the cuda-compat directory" in said
 
 
 def test_what_is_on_this_machine_is_not_counted_as_a_download() -> None:
@@ -89,25 +92,32 @@ def test_what_is_on_this_machine_is_not_counted_as_a_download() -> None:
         lines = plain(sections).splitlines()
         return next(line.strip() for line in lines if "download" in line)
 
-    assert total(files[0]).endswith("to download; another 100 MB are on this machine")
-    assert total(*files) == "Nothing to download: all of it is on this machine"
-    assert total("another.whl") == "up to 500 MB to download"
+    assert total(files[0]) == "Fix (downloads up to 400 MB; another 100 MB is already local)"
+    assert total(*files) == "Fix (nothing to download)"
+    assert total("another.whl") == "Fix (downloads up to 500 MB)"
 
 
 def test_a_plan_with_all_there_is() -> None:
     said = told("onnxruntime 1.22.1", "numpy 2.2.6", verbose=True)
 
-    assert "+ nvidia-cublas-cu12    12.8.4, 100 MB" in said
+    assert "\n  + nvidia-cublas-cu12 12.8.4, 100 MB\n" in said
+    assert (
+        """
+  + ortgpu-fix-libraries 1.26.0 (loader: lets unchanged programs find these libraries)
+  + onnxruntime 1.26.0 (placeholder: keeps the CPU-only package out)
+"""
+        in said
+    )
     assert (
         """\
-Why this set
-  onnxruntime-gpu 1.26.0 is the newest that can work here
-  built for CUDA 12.8; your driver (CUDA 12.2) can run it, as any driver of that CUDA major can
-  carries machine code for compute capability 8.0
+Why these packages
+  onnxruntime-gpu 1.26.0 is the newest version that works
+  built for CUDA 12.8; the driver (CUDA 12.2) can run it, like any driver of the same CUDA major \
+version
+  supports compute capability 8.0
 
-Releases that cannot run here
-  1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; \
-this driver supports up to CUDA 12.2
+Versions that can't be used
+  1.31.0  needs driver 580.65.06 or newer for CUDA 13; the driver supports up to CUDA 12.2
 """
         in said
     )
@@ -125,101 +135,238 @@ def test_a_healthy_environment() -> None:
         driver="12.8",
     ) == (
         """\
-  Machine      Linux, x86_64, glibc 2.35
-✓ Driver       not known, supports up to CUDA 12.8
-✓ GPUs         GPU 12.0 (12.0)
+Healthy: onnxruntime-gpu 1.26.0 has everything it needs
+
+  System       Linux, x86_64, glibc 2.35
+✓ Driver       unknown (supports up to CUDA 12.8)
+✓ GPU          GPU 12.0 (compute capability 12.0)
   Environment  Python 3.11.7
 
-Found
-  ✓  Right already, and kept: cublas 12.8.4, cudnn 9.28.0, onnxruntime-gpu 1.26.0
+Why these packages
+  onnxruntime-gpu 1.26.0 is already installed and works
+  built for CUDA 12.8; the driver (CUDA 12.8) can run it, like any driver of the same CUDA major \
+version
+  supports compute capability 12.0 through PTX, which the driver compiles once, on the first run
 
-Why this set
-  onnxruntime-gpu 1.26.0 is installed, and this machine can run it
-  built for CUDA 12.8; your driver (CUDA 12.8) can run it, as any driver of that CUDA major can
-  carries PTX that the driver compiles for compute capability 12.0, once, at the first start
-
-Releases that cannot run here
-  1.31.0  it is built for CUDA 13, which needs driver 580.65.06 or newer; \
-this driver supports up to CUDA 12.8
-  1.23.0  it carries no code for compute capability 12.0 (only 6.0, 7.0, 7.5, 8.0, 8.6, 9.0; \
+Versions that can't be used
+  1.31.0  needs driver 580.65.06 or newer for CUDA 13; the driver supports up to CUDA 12.8
+  1.23.0  does not support compute capability 12.0 (only 6.0, 7.0, 7.5, 8.0, 8.6, 9.0; \
 as PTX 9.0a)
 
-To use a newer release
-  onnxruntime-gpu 1.31.0  driver >= 580.65.06, and `--ort latest`
+Notes
+  ✓  Already OK, unchanged: cublas 12.8.4, cudnn 9.28.0, onnxruntime-gpu 1.26.0
 
-Healthy: everything that onnxruntime-gpu 1.26.0 needs is here"""
+To use a newer version
+  onnxruntime-gpu 1.31.0  driver >= 580.65.06, and `--ort latest`"""
     )
 
 
 def test_an_impossible_machine() -> None:
     assert told(driver=None, gpus=()) == (
         """\
-  Machine      Linux, x86_64, glibc 2.35
+No onnxruntime-gpu works without an NVIDIA driver
+
+  System       Linux, x86_64, glibc 2.35
 ✗ Driver       none
   GPUs         none
   Environment  Python 3.11.7
 
-Found
+Problems
   ✗  No NVIDIA driver was found
-     If this machine has an NVIDIA GPU, install its driver; in a container, start it with the \
-NVIDIA container toolkit (`--gpus all`). If it has none, CUDA is not for it: \
-`pip install onnxruntime` runs on the CPU, and AMD publishes onnxruntime-migraphx for its GPUs. \
-To plan or lock for another machine, give `--driver` and `--gpu`, or `--facts`
-  ✗  onnxruntime-gpu is not installed
+     With an NVIDIA GPU: install its driver; in a container, use the NVIDIA container toolkit \
+(`--gpus all`). Without one: `pip install onnxruntime` runs on the CPU, and AMD publishes \
+onnxruntime-migraphx for its GPUs. For another machine: pass `--driver` and `--gpu`, or `--facts`
 
-Releases that cannot run here
-  1.18.0 to 1.31.0  this machine has no NVIDIA GPU, or none is visible to it
+To use the GPU, one of these
+  onnxruntime-gpu 1.31.0  a visible NVIDIA driver
 
-To use a GPU with onnxruntime
-  onnxruntime-gpu 1.31.0  an NVIDIA driver that this system can see
-
-As things are, no onnxruntime-gpu on PyPI works on this machine"""
+`--verbose` lists why each version was rejected"""
     )
 
 
 @pytest.mark.parametrize(
-    ("changes", "last"),
+    ("machine", "first", "marks"),
     [
-        (("newer-driver", "match-torch"), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("ignore-gpu",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("other-version",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("other-cuda",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("other-requirement",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("drop-wish",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("other-torch",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("allow-conflicts",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("other-python",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("driver-visible",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("gpu-visible",), "As things are, no onnxruntime-gpu on PyPI works"),
-        (("newer-driver",), "No onnxruntime-gpu on PyPI works"),
-        ((), "No onnxruntime-gpu on PyPI works"),
+        ({"driver": "9.1"}, "No onnxruntime-gpu on PyPI works with driver 390.0", " ✗✓ "),
+        (
+            {"driver": None, "gpus": ("8.0",)},
+            "No onnxruntime-gpu works without an NVIDIA driver",
+            " ✗✓ ",
+        ),
+        ({"gpus": ()}, "No onnxruntime-gpu works without an NVIDIA GPU", " ✓✗ "),
+        ({"gpus": ("2.0",)}, "No onnxruntime-gpu on PyPI works with GPU 2.0", " ✓✗ "),
+        (
+            {"python": {"version": "3.20.0"}},
+            "No onnxruntime-gpu on PyPI works with Python 3.20.0",
+            " ✓✓✗",
+        ),
+        (
+            {"python": {"implementation": "pypy"}},
+            "No onnxruntime-gpu on PyPI works with pypy 3.11.7",
+            " ✓✓✗",
+        ),
+        (
+            {"libc": "musl 1.2.4"},
+            "No onnxruntime-gpu on PyPI works on Linux, x86_64, musl 1.2.4",
+            "✗✓✓ ",
+        ),
+        (
+            {"error": "cuinit-804: cuInit answers 804", "driver": "9.1"},
+            "No onnxruntime-gpu on PyPI works with driver 390.0",
+            " ✗✓ ",
+        ),
     ],
 )
-def test_where_a_flag_makes_it_possible_only_things_as_they_are_do_not_work(
-    changes: tuple[str, ...], last: str
+def test_what_of_a_machine_is_at_fault_is_said_first_and_marked(
+    machine: dict[str, Any], first: str, marks: str
 ) -> None:
-    """Under a set that works, it said that none does: isaac-sim/IsaacLab/issues/2431."""
-    facts = synthetic.facts(driver=None, gpus=())
-    values = {
-        "floor": "580.65.06",
-        "gpu": "6.1",
-        "wish": "--ort",
-        "torch": "2.8",
-        "flags": "--torch",
-        **dict.fromkeys(("by", "command", "requirement", "file", "python"), "app"),
-    }
-    unlock = tuple(Unlock((reason(code, **values),), (Named("a", "1"),)) for code in changes)
-    made = resolve(facts, PlanOptions(), synthetic.matrix())._replace(unlock=unlock)
+    """And what is not at fault is marked right: nobody need look there."""
+    python, libc = machine.pop("python", {}), machine.pop("libc", None)
+    found = synthetic.document(**machine)
+    found["python"] |= python
+    if libc:
+        found["platform"]["libc"] = libc
+    if found["driver"]:
+        found["driver"]["version"] = "390.0" if found["driver"]["cuda"] == "9.1" else "535.1"
+    facts = facts_json.from_json(found)
+    plan = resolve(facts, PlanOptions(), synthetic.matrix())
+    sections = plan_sections(plan, facts, EN, verbose=False, asked=False, command="")
 
-    (*_, section) = plan_sections(made, facts, EN, verbose=False, asked=False, command="")
+    assert sections[0].rows == (Row(text=first, style="bold red"),)
+    assert "".join(row.head[0] for row in sections[1].rows) == marks
+    assert not section(sections, "Versions that can't be used")
+    assert sections[-1].rows[0].text == "`--verbose` lists why each version was rejected"
 
-    assert [row.text for row in section.rows] == [f"{last} on this machine"]
-    (*_, wished) = plan_sections(made, facts, EN, verbose=False, asked=True, command="")
-    assert [row.text for row in wished.rows] == ["Nothing that you asked for works on this machine"]
+
+def first(plan: Plan, facts: Facts | None = None, **more: Any) -> str:
+    """Return the first sentence of `plan`."""
+    said: dict[str, Any] = {"verbose": False, "asked": False, "command": "", **more}
+    return plan_sections(plan, facts or synthetic.facts(), EN, **said)[0].rows[0].text
+
+
+def excluded(version: str, code: str, **values: Any) -> Rejected:
+    """Return a release that the machine excludes."""
+    why = (reason(code, **values),)
+    return Rejected(package="onnxruntime-gpu", version=version, machine=why)
+
+
+def test_what_two_things_of_a_machine_exclude_together_is_no_fault_of_one() -> None:
+    plan = resolve(synthetic.facts(gpus=()), PlanOptions(), synthetic.matrix())
+    old = excluded("1.2", "no-gpu-code", gpu="12.0", carried="8.0")
+    new = excluded("1.3", "jetson")
+    plan = plan._replace(rejected=(new, old), considered=("1.3", "1.2"))
+    sections = plan_sections(plan, synthetic.facts(), EN, verbose=False, asked=False, command="")
+
+    assert first(plan) == "No onnxruntime-gpu on PyPI works with the driver, GPU and Python below"
+    assert [row.head for row in section(sections, "Versions that can't be used")] == ["1.3", "1.2"]
+    assert [row.head[0] for row in sections[1].rows] == [" "] * 4
+    assert first(plan._replace(rejected=(new,))) == "No onnxruntime-gpu on PyPI supports Jetson"
+    assert first(plan._replace(rejected=())) == (
+        "No onnxruntime-gpu on PyPI works with the driver, GPU and Python below"
+    )
+    driver = excluded("1.2", "driver-unknown")
+    assert first(plan._replace(rejected=(driver,))) == (
+        "No onnxruntime-gpu on PyPI works with this driver"
+    )
+
+
+def test_what_the_environment_excludes_is_said_of_it() -> None:
+    plan = resolve(synthetic.facts(gpus=()), PlanOptions(), synthetic.matrix())
+    by = reason("demand-conflict", by=Named("app", "1.0"), requires="onnxruntime<1")
+    beside = Rejected("onnxruntime-gpu", "1.3", environment=(by,))
+    alone = beside._replace(environment=(reason("not-wished", wish="--cuda 11"),))
+
+    assert first(plan._replace(rejected=(alone,))) == (
+        "No onnxruntime-gpu on PyPI works with the installed packages"
+    )
+    assert first(plan._replace(rejected=(beside,))) == (
+        "onnxruntime-gpu 1.3 works with the driver, GPU and Python below, but not together with "
+        "app 1.0"
+    )
+    assert first(plan._replace(rejected=(alone,)), asked=True) == (
+        "No onnxruntime-gpu matches `--cuda 11` and works with the driver, GPU and Python below"
+    )
+    assert first(plan._replace(rejected=()), asked=True) == (
+        "No onnxruntime-gpu matches your options and works with the driver, GPU and Python below"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"needs": ("torch",)}, "onnxruntime-gpu 1.26.0 works only if torch is replaced"),
+        (
+            {"needs": ("torch", "conflicts")},
+            (
+                "onnxruntime-gpu 1.26.0 works only if torch is replaced and requirements of other "
+                "packages are broken"
+            ),
+        ),
+        (
+            {"findings": (finding("numpy-too-old", "error", installed="1", version="2"),)},
+            "onnxruntime can't use the GPU (fixable)",
+        ),
+        (
+            {"findings": (finding("numpy-too-old", "error", installed="1", version="2"),) * 2},
+            "onnxruntime can't use the GPU: 2 problems (all fixable)",
+        ),
+        (
+            {"findings": (finding("gpu-build-missing", "error"),) * 2},
+            "onnxruntime can't use the GPU: onnxruntime-gpu is not installed (all fixable)",
+        ),
+        (
+            {
+                "findings": (
+                    finding("gpu-build-missing", "error"),
+                    finding("installed-editable", "error", by="a 1", name="a"),
+                )
+            },
+            (
+                "onnxruntime can't use the GPU: onnxruntime-gpu is not installed "
+                "(fixable, but part of it is up to you)"
+            ),
+        ),
+        (  # beside it CUDA may work
+            {"findings": (finding("plugin-missing", "error", provider="P", by="b 1"),)},
+            "P is not installed: b 1 adds it to plain onnxruntime",
+        ),
+        (
+            {"verdict": "unknown", "unknown": "driver-and-gpus"},
+            "What to install depends on the driver and the GPUs, which are unknown",
+        ),
+    ],
+)
+def test_the_first_sentence_of_what_can_be_fixed(changes: dict[str, Any], sentence: str) -> None:
+    plan = made("numpy 2.2.6")[0]
+
+    assert first(plan._replace(**changes)) == sentence
+
+
+def test_a_library_of_the_system_is_told_where_all_is_asked_for() -> None:
+    row = finding("system-library", "info", library="libcudnn.so.9", path="/usr/x", version="9.1")
+    plan = made(*WHOLE)[0]._replace(findings=(row,))
+
+    def notes(*, verbose: bool) -> list[str]:
+        said: dict[str, Any] = {"verbose": verbose, "asked": False, "command": ""}
+        sections = plan_sections(plan, synthetic.facts(*WHOLE), EN, **said)
+        return [row.text for row in section(sections, "Notes") if row.head == "·"]
+
+    assert notes(verbose=False) == []
+    assert notes(verbose=True) == ["libcudnn.so.9 comes from the system: /usr/x 9.1"]
+
+
+def test_what_else_is_said_stands_before_the_command() -> None:
+    plan = made("numpy 2.2.6")[0]
+    more = Section(rows=(Row(text="more"),))
+    said: dict[str, Any] = {"verbose": False, "asked": False, "besides": [more]}
+    facts = synthetic.facts("numpy 2.2.6")
+
+    assert plan_sections(plan, facts, EN, command="do", **said)[-2] == more
+    assert plan_sections(plan, facts, EN, command="", **said)[-1] == more
 
 
 def test_a_wish_is_said_to_have_chosen() -> None:
-    assert "the newest that can work here and that you asked for" in told(
+    assert "the newest version that works and matches your options" in told(
         options=PlanOptions(onnxruntime="<1.26"), driver="13.0", verbose=True
     )
 
@@ -232,8 +379,8 @@ def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
     made = resolve(facts, PlanOptions(), synthetic.matrix())
     text = plain(plan_sections(made, facts, EN, verbose=True, asked=False, command="do"))
 
-    assert "+ onnxruntime-gpu       1.31.0 → 1.26.0, 300 MB" in text
-    assert "nvidia-cudnn-cu12 9.1.0 is what torch 2.5 requires" in text
+    assert "~ onnxruntime-gpu 1.31.0 → 1.26.0 (downgrade), 300 MB" in text
+    assert "nvidia-cudnn-cu12 9.1.0: required by torch 2.5" in text
     assert "1.18.0" in text  # for CUDA 11
 
 
@@ -242,12 +389,12 @@ def test_an_upgrade_shows_both_versions_and_a_pin_its_reason() -> None:
     [
         ({"error": "version-mismatch"}, "version-mismatch"),
         ({"version": "535.1"}, "535.1"),
-        ({"cuda": "12.2"}, "not known, supports up to CUDA 12.2"),
-        ({}, "not known"),
+        ({"cuda": "12.2"}, "unknown (supports up to CUDA 12.2)"),
+        ({}, "unknown"),
         # What is wrong with a driver that tells its release stands among the findings.
         (
             {"version": "535.1", "cuda": "12.2", "error": "gpu-lost: x"},
-            "535.1, supports up to CUDA 12.2",
+            "535.1 (supports up to CUDA 12.2)",
         ),
         ({"version": "535.1", "error": "gpu-lost: x"}, "535.1"),
         ({"cuda": "12.2", "error": "gpu-lost: x"}, "x"),
@@ -259,7 +406,7 @@ def test_what_is_not_known_of_a_machine_is_said(driver: dict[str, str], line: st
 
     section = machine_section(facts_json.from_json(document), EN)
 
-    assert [row.text for row in section.rows][1:3] == [line, "not known"]
+    assert [row.text for row in section.rows][1:3] == [line, "unknown"]
 
 
 def test_a_gpu_of_unknown_capability_is_shown_as_such() -> None:
@@ -267,16 +414,23 @@ def test_a_gpu_of_unknown_capability_is_shown_as_such() -> None:
         synthetic.document() | {"gpus": [{"name": "Odd"}, {"compute_capability": "8.6"}]}
     )
 
-    assert "Odd (not known), GPU (8.6)" in plain([machine_section(facts, EN)])
+    assert "Odd (compute capability unknown), compute capability 8.6" in plain(
+        [machine_section(facts, EN)]
+    )
 
 
 @pytest.mark.parametrize(
     ("path", "source", "told"),
     [
-        ("~/.venv/bin/python", "VIRTUAL_ENV", ", ~/.venv/bin/python (VIRTUAL_ENV)"),
-        ("~/.venv/bin/python", OWN_ENVIRONMENT, ", ~/.venv/bin/python (this program's own)"),
+        ("~/.venv/bin/python", "VIRTUAL_ENV", ", ~/.venv/bin/python (from VIRTUAL_ENV)"),
+        ("~/.venv/bin/python", "--python", ", ~/.venv/bin/python"),
+        (
+            "~/.venv/bin/python",
+            OWN_ENVIRONMENT,
+            ", ~/.venv/bin/python, ortgpu-fix's own environment",
+        ),
         ("~/.venv/bin/python", None, ", ~/.venv/bin/python"),
-        ("/a\nb/bin/python", "VIRTUAL_ENV", ", /a b/bin/python (VIRTUAL_ENV)"),
+        ("/a\nb/bin/python", "VIRTUAL_ENV", ", /a b/bin/python (from VIRTUAL_ENV)"),
         ("/a\nb/bin/python", None, ", /a b/bin/python"),
         (None, "VIRTUAL_ENV", ""),
     ],
@@ -291,23 +445,26 @@ def test_the_environment_is_told_with_its_python_and_with_what_named_it(
 
     system, *_, environment = machine_section(facts_json.from_json(document), EN).rows
 
-    assert (system.head, system.text) == ("Machine", "Ubuntu 22.04, x86_64, glibc 2.35")
+    assert (system.head, system.text) == ("System", "Ubuntu 22.04, x86_64, glibc 2.35")
     assert (environment.head, environment.text) == ("Environment", f"Python 3.11.7, venv{told}")
     *_, chinese = machine_section(facts_json.from_json(document), load_texts("zh")).rows
-    assert ("本程序自己的环境" in chinese.text) is ("own" in told)
+    assert ("ortgpu-fix 自己的环境" in chinese.text) is ("own" in told)
 
 
 @pytest.mark.parametrize("sources", [{}, {"packages.others": "assumed"}])
 def test_that_a_text_lists_no_packages_is_told(sources: dict[str, str]) -> None:
     *_, environment = machine_section(synthetic.facts(sources=sources), EN).rows
 
-    assert ("and no others (assumed)" in environment.text) is bool(sources)
+    assert ("assuming that only the listed packages" in environment.text) is bool(sources)
 
 
 def test_equal_gpus_are_counted() -> None:
     section = machine_section(synthetic.facts(gpus=("8.0", "8.0", "7.5")), EN)
 
-    assert section.rows[2].text == "2 × GPU 8.0 (8.0), GPU 7.5 (7.5)"
+    assert (
+        section.rows[2].text
+        == "2 × GPU 8.0 (compute capability 8.0), GPU 7.5 (compute capability 7.5)"
+    )
 
 
 def test_another_way_is_a_row_of_the_document() -> None:
@@ -323,7 +480,7 @@ def test_another_way_is_a_row_of_the_document() -> None:
         "version": "0.5.0",
         "size": 177_000_000,
     }
-    assert text.startswith("Another way: `--provider tensorrt-rtx` plans a-plugin 0.5.0")
+    assert text.startswith("Alternative: `--provider tensorrt-rtx` plans a-plugin 0.5.0")
     assert "(177 MB)" in text
 
 
@@ -365,7 +522,7 @@ def test_a_hash_that_an_index_gave_is_told_with_the_day() -> None:
     }
     sections = plan_sections(made, facts, EN, verbose=False, asked=False, command="ortgpu-fix")
     told = " ".join(plain(sections).split())
-    assert "onnxruntime-gpu 1.26.0: hash as https://mirror.example gave it on 2026-11-22" in told
+    assert "onnxruntime-gpu 1.26.0: hash from https://mirror.example, read on 2026-11-22" in told
 
 
 def test_an_impossible_plan_selects_nothing() -> None:
@@ -402,7 +559,7 @@ def test_chinese_takes_two_columns() -> None:
 def test_older_releases_are_counted_not_listed() -> None:
     text = told(driver=None, gpus=("12.0",))
 
-    assert "lists why" not in text  # all for one reason: one line
+    assert "older versions" not in text  # all for one reason: one line
 
 
 def test_the_steps_that_take_long_are_said() -> None:
@@ -418,11 +575,15 @@ WHOLE = (
 )
 
 
+NEWEST = "onnxruntime-gpu 1.31.0"
+
+
 def made(
     *packages: Any, options: PlanOptions | None = None, python: Any = None, **machine: Any
 ) -> tuple[Plan, tuple[Section, ...]]:
     """Return a plan, and what is told of it."""
-    more = {name: machine.pop(name) for name in ("verbose", "asked", "at_hand") if name in machine}
+    names = ("verbose", "asked", "at_hand", "where")
+    more = {name: machine.pop(name) for name in names if name in machine}
     document = synthetic.document(*packages, **machine)
     document["python"] |= python or {}
     facts = facts_json.from_json(document)
@@ -436,7 +597,9 @@ def document(*packages: Any, **machine: Any) -> dict[str, Any]:
 
 
 def section(sections: tuple[Section, ...], heading: str) -> tuple[Row, ...]:
-    return next((each.rows for each in sections if each.heading == heading), ())
+    """Return the rows under `heading`; a heading may say more, in brackets."""
+    found = (each for each in sections if each.heading.partition(" (")[0] == heading)
+    return next((each.rows for each in found), ())
 
 
 def test_the_document_of_a_plan_tells_each_wheel() -> None:
@@ -474,8 +637,7 @@ def test_the_document_of_a_plan_tells_each_wheel() -> None:
     assert (rejected["package"], rejected["version"]) == ("onnxruntime-gpu", "1.31.0")
     assert [row["code"] for row in rejected["reasons"]] == ["driver-too-old", "torch-other-cuda"]
     assert rejected["reasons"][0]["text"] == (
-        "it is built for CUDA 13, which needs driver 580.65.06 or newer; "
-        "this driver supports up to CUDA 12.2"
+        "needs driver 580.65.06 or newer for CUDA 13; the driver supports up to CUDA 12.2"
     )
 
 
@@ -486,7 +648,7 @@ def test_the_document_of_a_plan_tells_each_finding() -> None:
     assert found[0] == {
         "code": "cpu-build-installed",
         "severity": "error",
-        "summary": "onnxruntime 1.22.1 is the CPU build: it overwrites files of the GPU build",
+        "summary": "onnxruntime 1.22.1 is the CPU-only package; sessions run on the CPU",
         "evidence": ["onnxruntime/: onnxruntime 1.22.1"],
         "remedy": found[0]["remedy"],
     }
@@ -534,66 +696,107 @@ def test_rows_of_the_matrix_that_are_not_the_shipped_ones_are_named() -> None:
 
 def test_what_goes_is_red_and_what_comes_is_green() -> None:
     _, sections = made("onnxruntime 1.22.1", "numpy 2.2.6")
-    rows = section(sections, "Plan")
+    rows = section(sections, "Fix")
 
-    assert [(row.head, row.style) for row in rows] == [
-        ("- onnxruntime", "red"),
-        ("+ onnxruntime-gpu", "green"),
-        ("+ 2 nvidia wheels", "green"),
-        ("+ ortgpu-fix-libraries", "green"),
-        ("+ onnxruntime", "green"),
-        ("+ flatbuffers", "green"),
-        ("", ""),
+    assert [(row.text, row.style) for row in rows] == [
+        ("- onnxruntime 1.22.1", "red"),
+        ("+ onnxruntime-gpu 1.26.0", "green"),
+        ("+ 2 NVIDIA wheels for CUDA 12", "green"),
+        ("+ 2 local helper packages: loader, placeholder", "green"),
+        ("+ flatbuffers (uv picks the version)", "green"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("packages", "heads"),
+    ("packages", "lines"),
     [
-        (WHOLE[:1], ["+ 2 nvidia wheels"]),
-        (WHOLE[:2], ["+ nvidia-cudnn-cu12"]),  # one alone is named
-        (("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.0.1"), None),
+        (WHOLE[:1], ["+ 2 NVIDIA wheels for CUDA 12"]),
+        (WHOLE[:2], ["+ nvidia-cudnn-cu12 9.28.0"]),  # one alone is named
+        (
+            ("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.0.1"),
+            ["~ nvidia-cublas-cu12 12.0.1 → 12.8.4", "+ nvidia-cudnn-cu12 9.28.0"],
+        ),
     ],
 )
 def test_wheels_that_come_anew_are_told_together(
-    packages: tuple[str, ...], heads: list[str] | None
+    packages: tuple[str, ...], lines: list[str]
 ) -> None:
     _, sections = made(*packages, *WHOLE[3:])
-    rows = [row for row in section(sections, "Plan") if "nvidia" in row.head]
+    rows = [row.text for row in section(sections, "Fix")]
 
-    if heads is None:
-        assert [(row.head, row.text) for row in rows] == [
-            ("+ nvidia-cublas-cu12", "12.0.1 → 12.8.4, 100 MB"),
-            ("+ nvidia-cudnn-cu12", "9.28.0, 100 MB"),
-        ]
-        kept = section(sections, "Found")[-1]
-        assert kept.text == EN.label("kept", listed="onnxruntime-gpu 1.26.0")
-    else:
-        assert [row.head for row in rows] == heads
+    assert [text for text in rows if "nvidia" in text.lower()] == lines
+
+
+def test_what_is_removed_of_nvidia_is_one_line_too_unless_all_is_asked_for() -> None:
+    plan, _ = made("onnxruntime 1.22.1", *WHOLE[1:])
+    plan = plan._replace(uninstall=("nvidia-cublas-cu12", "nvidia-cudnn-cu12", "onnxruntime"))
+    facts = synthetic.facts("onnxruntime 1.22.1", *WHOLE[1:])
+    said: dict[str, Any] = {"asked": False, "command": ""}
+    short, whole = (
+        section(plan_sections(plan, facts, EN, verbose=verbose, **said), "Fix")
+        for verbose in (False, True)
+    )
+
+    assert [row.text for row in short if row.style == "red"] == [
+        *("- onnxruntime 1.22.1", "- 2 NVIDIA wheels"),
+    ]
+    assert [row.text for row in whole if row.style == "red"] == [
+        "- nvidia-cublas-cu12 12.8.4",
+        "- nvidia-cudnn-cu12 9.28.0",
+        "- onnxruntime 1.22.1",
+    ]
+
+
+def test_a_long_list_of_names_is_cut_unless_all_is_asked_for() -> None:
+    row = finding("library-missing", "error", names=tuple("abcdef"), cuda="12")
+    plan = made("numpy 2.2.6")[0]._replace(findings=(row,))
+
+    def said(*, verbose: bool) -> str:
+        options: dict[str, Any] = {"verbose": verbose, "asked": False, "command": ""}
+        sections = plan_sections(plan, synthetic.facts(), EN, **options)
+        return section(sections, "Problems")[0].text
+
+    assert said(verbose=False) == "Missing CUDA 12 libraries: a, b, c, d, …"
+    assert said(verbose=True) == "Missing CUDA 12 libraries: a, b, c, d, e, f"
+
+
+def test_the_runtime_of_microsoft_says_what_it_is_for() -> None:
+    plan, _ = made("numpy 2.2.6")
+    wheel = plan.install[0]._replace(name="msvc-runtime", version="14.42")
+    options: dict[str, Any] = {"verbose": False, "asked": False, "command": ""}
+    facts = synthetic.facts()
+    sections = plan_sections(plan._replace(install=(wheel,)), facts, EN, **options)
+
+    assert section(sections, "Fix")[0].text == (
+        "+ msvc-runtime 14.42 (Visual C++ runtime that onnxruntime-gpu needs)"
+    )
 
 
 def test_a_release_that_is_installed_anew_has_one_version() -> None:
     _, sections = made("onnxruntime 1.22.1", *WHOLE)
-    rows = [(row.head, row.text) for row in section(sections, "Plan")]
 
-    assert ("+ onnxruntime-gpu", "1.26.0, 300 MB") in rows
+    assert "+ onnxruntime-gpu 1.26.0 (reinstall)" in [row.text for row in section(sections, "Fix")]
 
 
-@pytest.mark.parametrize(
-    ("taken", "line"),
-    [
-        (False, "up to 500 MB to download (`--prefer small`: -655 MB)"),
-        (True, "655 MB less than the newest: "),
-    ],
-)
-def test_what_the_smallest_set_saves_is_the_line_after_the_total(*, taken: bool, line: str) -> None:
+def heading(sections: tuple[Section, ...]) -> str:
+    return next(each.heading for each in sections if each.heading.startswith("Fix"))
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_what_the_smallest_set_saves_stands_beside_the_total(*, taken: bool) -> None:
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
-    plan = plan._replace(less=655_000_000, small=taken)
+    plan = plan._replace(less=155_000_000, small=taken)
     sections = plan_sections(plan, facts, EN, verbose=False, asked=False, command="")
 
-    assert section(sections, "Plan")[-1].text.startswith(line)
-    assert plan_json(plan, EN)["prefer_small"] == {"less": 655_000_000, "taken": taken}
+    if taken:
+        assert heading(sections) == "Fix (downloads up to 500 MB)"
+        assert section(sections, "Fix")[-1].text.startswith(
+            "155 MB less than with the newest versions. "
+        )
+    else:
+        assert heading(sections) == "Fix (downloads up to 500 MB; 345 MB with `--prefer small`)"
+    assert plan_json(plan, EN)["prefer_small"] == {"less": 155_000_000, "taken": taken}
     assert "prefer_small" not in plan_json(plan._replace(less=0), EN)
 
 
@@ -601,16 +804,16 @@ def test_where_wheels_are_at_hand_the_smallest_set_is_not_offered() -> None:
     """What it saves is of a download of everything; it said so also where it saved nothing."""
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
-    plan = plan._replace(less=655_000_000)
+    plan = plan._replace(less=155_000_000)
     here = [wheel.file for wheel in plan.install]
 
-    def last(*files: str) -> str:
+    def said(*files: str) -> str:
         flags: Any = {"verbose": False, "asked": False, "command": "", "at_hand": files}
-        return section(plan_sections(plan, facts, EN, **flags), "Plan")[-1].text
+        return heading(plan_sections(plan, facts, EN, **flags))
 
-    assert last(*here) == "Nothing to download: all of it is on this machine"
-    assert last(here[0]).endswith("to download; another 100 MB are on this machine")
-    assert last("another.whl").endswith(" (`--prefer small`: -655 MB)")
+    assert said(*here) == "Fix (nothing to download)"
+    assert said(here[0]) == "Fix (downloads up to 400 MB; another 100 MB is already local)"
+    assert said("another.whl").endswith("; 345 MB with `--prefer small`)")
 
 
 def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> None:
@@ -620,52 +823,51 @@ def test_a_wheel_of_unknown_size_names_its_index_and_counts_for_no_total() -> No
         name="torch", version="2.10.0+cu128", index_url="https://t.example/whl/cu128", size=0
     )
     with_torch = plan._replace(install=(*plan.install, torch))
-    said = {"verbose": False, "asked": False, "command": ""}
-    rows = section(plan_sections(with_torch, facts, EN, **said), "Plan")  # type: ignore[arg-type]
+    said: dict[str, Any] = {"verbose": False, "asked": False, "command": ""}
+    sections = plan_sections(with_torch, facts, EN, **said)
 
-    assert ("+ torch", "2.10.0+cu128, from https://t.example/whl/cu128") in [
-        (row.head, row.text) for row in rows
+    assert "+ torch 2.10.0+cu128, from https://t.example/whl/cu128" in [
+        row.text for row in section(sections, "Fix")
     ]
-    assert rows[-1].text == (
-        "up to 500 MB to download; what comes from other indexes is not counted; "
-        "what torch requires besides comes on top"
+    assert heading(sections) == (
+        "Fix (downloads up to 500 MB, plus packages from other indexes, plus dependencies of torch)"
     )
 
 
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (0, "up to 500 MB to download"),
-        (1, "up to 400 MB to download; another 100 MB are on this machine"),
-        (3, "Nothing to download: all of it is on this machine"),
+        (0, "Fix (downloads up to 500 MB)"),
+        (1, "Fix (downloads up to 400 MB; another 100 MB is already local)"),
+        (3, "Fix (nothing to download)"),
     ],
 )
 def test_what_is_at_hand_is_not_counted_as_a_download(count: int, text: str) -> None:
     files = [wheel.file for wheel in made("numpy 2.2.6", "flatbuffers 25.0")[0].install]
     _, sections = made("numpy 2.2.6", "flatbuffers 25.0", at_hand=files[:count])
 
-    assert section(sections, "Plan")[-1].text == text
+    assert heading(sections) == text
 
 
 def test_marks_and_colours_follow_the_severity() -> None:
     packages = ("onnxruntime-gpu 1.23.0", *WHOLE[1:])
     _, sections = made(*packages, python={"autoload": False})
-    rows = [row for row in section(sections, "Found") if row.head]
+    rows = [row for name in ("Problems", "Notes") for row in section(sections, name) if row.head]
 
     assert {(row.head, row.style) for row in rows} == {
         *(("✗", "red"), ("!", "yellow"), ("·", "dim"), ("✓", "green")),
     }
     _, sections = made("onnxruntime 1.22.1")
-    assert {(row.head, row.style) for row in section(sections, "Found")} == {("✗", "red")}
+    assert {(row.head, row.style) for row in section(sections, "Problems")} == {("✗", "red")}
 
 
 def test_what_only_the_user_can_do_stands_below_what_is_wrong() -> None:
     _, sections = made(*WHOLE, error="cuinit-804: cuInit answers 804")
-    rows = section(sections, "Found")
+    rows = section(sections, "Problems")
     at = next(number for number, row in enumerate(rows) if row.head == "✗")
 
     assert (rows[at + 1].head, rows[at + 1].style) == ("", "dim")
-    assert rows[at + 1].text
+    assert rows[at + 1].text.startswith("You: ")
 
 
 @pytest.mark.parametrize(
@@ -673,7 +875,7 @@ def test_what_only_the_user_can_do_stands_below_what_is_wrong() -> None:
     [
         ({}, [" ", "✓", "✓", " "]),
         ({"driver": None, "gpus": ()}, [" ", "✗", " ", " "]),
-        ({"driver": "10.0"}, [" ", " ", " ", " "]),
+        ({"driver": "10.0"}, [" ", "✗", "✓", " "]),
         ({"error": "cuinit-804: cuInit answers 804"}, [" ", "✗", "✓", " "]),
     ],
 )
@@ -682,60 +884,70 @@ def test_driver_and_gpus_are_marked_right_where_something_works(
 ) -> None:
     _, sections = made(*WHOLE, **machine)
 
-    assert [row.head[:2] for row in sections[0].rows] == [f"{mark} " for mark in marks]
+    assert [row.head[:2] for row in sections[1].rows] == [f"{mark} " for mark in marks]
 
 
 @pytest.mark.parametrize(
-    ("packages", "machine", "rows"),
+    ("packages", "machine", "first", "style", "last"),
     [
-        (
-            WHOLE,
-            {},
-            [("Healthy: everything that onnxruntime-gpu 1.26.0 needs is here", "bold green")],
-        ),
-        (
-            (),
-            {"driver": None, "gpus": ()},
-            [("As things are, no onnxruntime-gpu on PyPI works on this machine", "bold red")],
-        ),
+        (WHOLE, {}, "Healthy: onnxruntime-gpu 1.26.0 has everything it needs", "bold green", ""),
         (
             WHOLE,
             {"python": {"autoload": True}},
-            [
-                ("One problem keeps onnxruntime from the GPU here. This mends it:", "bold"),
-                ("ortgpu-fix --apply", "bold"),
-            ],
+            "onnxruntime can't use the GPU: nothing loads the CUDA libraries (fixable)",
+            "bold",
+            "To fix this, run:",
         ),
         (  # beside it a warning and a hint, which keep nothing from the GPU
             ("onnxruntime-gpu 1.23.0", *WHOLE[1:]),
             {"python": {"autoload": False}},
-            [
-                ("One problem keeps onnxruntime from the GPU here. This mends it:", "bold"),
-                ("ortgpu-fix --apply", "bold"),
-            ],
+            "onnxruntime can't use the GPU: nothing loads the CUDA libraries (fixable)",
+            "bold",
+            "To fix this, run:",
         ),
         (
             ("onnxruntime-gpu 1.23.0", *WHOLE[1:]),
             {"options": PlanOptions(latest=True), "asked": True},
-            [
-                ("Nothing is broken here. This makes the change:", "bold"),
-                ("ortgpu-fix --apply", "bold"),
-            ],
+            "Nothing is broken; there is a change to make",
+            "bold",
+            "To make this change, run:",
+        ),
+        (
+            (NEWEST, *WHOLE[1:]),
+            {},
+            f"onnxruntime can't use the GPU: the installed {NEWEST} can't be used (fixable)",
+            "bold",
+            "To fix this, run:",
         ),
         (
             (),
-            {"driver": "10.0", "error": "cuinit-804: cuInit answers 804"},
-            [("No onnxruntime-gpu on PyPI works on this machine", "bold red")],
+            {"where": "new"},
+            "onnxruntime-gpu 1.26.0 works with the driver, GPU and Python below",
+            "bold",
+            "In a new Python 3.11.7 environment (`uv venv --python 3.11.7 .venv`), run:",
+        ),
+        (
+            ("onnxruntime 1.22.1", *WHOLE[1:]),
+            {"where": "there"},
+            "onnxruntime can't use the GPU: the CPU-only package is installed (all fixable)",
+            "bold",
+            "Run this on that machine:",
         ),
     ],
 )
-def test_the_last_word_is_the_verdict(
-    packages: tuple[str, ...], machine: dict[str, Any], rows: list[tuple[str, str]]
+def test_the_first_sentence_is_the_verdict_and_the_command_is_the_last_line(
+    packages: tuple[str, ...], machine: dict[str, Any], first: str, style: str, last: str
 ) -> None:
     _, sections = made(*packages, **machine)
 
-    assert [(row.text, row.style) for row in sections[-1].rows] == rows
-    assert [row.whole for row in sections[-1].rows] == [False, True][: len(rows)]
+    assert sections[0].rows == (Row(text=first, style=style),)
+    if last:
+        assert sections[-1].rows == (
+            Row(text=last, style="bold"),
+            Row(text="ortgpu-fix --apply", style="bold", whole=True),
+        )
+    else:
+        assert not any(row.whole for each in sections for row in each.rows)
 
 
 @pytest.mark.parametrize(
@@ -768,7 +980,7 @@ def test_a_tensorrt_that_costs_cuda_is_no_green_end(machine: dict[str, Any], lab
     plan, sections = made(*packages, options=PlanOptions(onnxruntime="==1.23.0"), **machine)
 
     assert "tensorrt-costs-cuda" in {row.code for row in plan.outside}
-    assert [row.text for row in sections[-1].rows] == [
+    assert [row.text for row in sections[0].rows] == [
         EN.label(label, build="onnxruntime-gpu 1.23.0")
     ]
 
@@ -779,21 +991,24 @@ def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
     _, fixable = made(*WHOLE[:4], python=shadow)
     _, unreadable = made(*WHOLE, error="cuinit-804: cuInit answers 804")
 
-    assert healthy[-1].rows == (
+    assert healthy[0].rows == (
         Row(text=EN.label("shadowed", build="onnxruntime-gpu 1.26.0"), style="bold red"),
     )
-    assert [row.style for row in fixable[-1].rows] == ["bold", "bold"]
-    assert unreadable[-1].rows == (
+    assert fixable[0].rows[0].text == (
+        "onnxruntime can't use the GPU: programs import another onnxruntime (partly fixable)"
+    )
+    assert unreadable[0].rows == (
         Row(text=EN.label("outside", build="onnxruntime-gpu 1.26.0"), style="bold red"),
     )
 
 
-def test_a_wish_that_nothing_meets_is_told_as_one() -> None:
+def test_a_wish_that_nothing_meets_is_named() -> None:
     wish = PlanOptions(onnxruntime="==1.31.0")
     _, asked = made(options=wish, asked=True)
-    _, unasked = made(options=wish)
 
-    assert asked[-1].rows[0].text != unasked[-1].rows[0].text
+    assert asked[0].rows[0].text == (
+        "No onnxruntime-gpu matches `--ort 1.31.0` and works with the driver, GPU and Python below"
+    )
 
 
 def test_in_chinese_the_marks_between_reasons_are_chinese() -> None:
@@ -846,7 +1061,7 @@ def test_changes_that_allow_the_same_share_a_line() -> None:
         **said,  # type: ignore[arg-type]
     )
 
-    assert [(row.head, row.text) for row in section(sections, "To use a newer release")] == [
+    assert [(row.head, row.text) for row in section(sections, "To use a newer version")] == [
         ("onnxruntime-gpu 2.0", "driver >= 580.1; or without --ort"),
         ("onnxruntime-gpu 1.9", "without --cuda"),
     ]
@@ -855,21 +1070,21 @@ def test_changes_that_allow_the_same_share_a_line() -> None:
 def test_why_this_set_is_told_where_more_is_asked_for() -> None:
     def first(**more: Any) -> str:
         _, sections = made("numpy 2.2.6", verbose=True, **more)
-        rows = section(sections, "Why this set")
+        rows = section(sections, "Why these packages")
         assert {row.style for row in rows[1:]} == {"dim"}
         return rows[0].text
 
-    assert first() == "onnxruntime-gpu 1.26.0 is the newest that can work here"
+    assert first() == "onnxruntime-gpu 1.26.0 is the newest version that works"
     assert first(asked=True) == (
-        "onnxruntime-gpu 1.26.0 is the newest that can work here and that you asked for"
+        "onnxruntime-gpu 1.26.0 is the newest version that works and matches your options"
     )
-    assert not section(made("numpy 2.2.6")[1], "Why this set")
+    assert not section(made("numpy 2.2.6")[1], "Why these packages")
     _, over = made("onnxruntime-gpu 1.23.0", options=PlanOptions(latest=True), verbose=True)
-    assert section(over, "Why this set")[0].text == EN.label(
+    assert section(over, "Why these packages")[0].text == EN.label(
         "why-newest", build="onnxruntime-gpu 1.26.0"
     )
     nowhere = made("numpy 2.2.6", verbose=True, driver=None, gpus=())[1]
-    assert not section(nowhere, "Why this set")
+    assert not section(nowhere, "Why these packages")
 
 
 def why(number: int) -> tuple[Reason, ...]:
@@ -916,6 +1131,21 @@ def test_what_is_older_than_the_release_that_is_taken_needs_no_reason() -> None:
 
     assert short[:-1] == ["1.31.1", "1.31.0"]
     assert "3" in short[-1]
+
+
+def test_a_range_covers_only_versions_that_are_rejected() -> None:
+    """It covered eight that work, too."""
+    same = [row._replace(machine=why(1)) for row in rows("onnxruntime-gpu", *ORT)]
+    without = [row for row in same if row.version != "1.26.0"]
+    plan = Plan(verdict="impossible", matrix_date="", matrix_digest="", rejected=tuple(without))
+
+    def heads(plan: Plan) -> list[str]:
+        return [row.head for row in rejected_section(plan, EN, verbose=True).rows]
+
+    assert heads(plan._replace(considered=ORT)) == ["1.31.0 to 1.31.1", "1.24.0 to 1.25.0"]
+    assert heads(plan._replace(considered=("1.31.1", "1.31.0", "1.25.0", "1.24.0"))) == [
+        "1.24.0 to 1.31.1"
+    ]
 
 
 def test_neighbours_with_the_same_reasons_are_one() -> None:

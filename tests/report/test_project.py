@@ -38,7 +38,7 @@ def test_the_lines_that_go_and_come_are_shown_and_nothing_of_a_wheel() -> None:
 
 @pytest.mark.parametrize(("tool", "name"), [("pdm", "PDM"), ("pipenv", "Pipenv")])
 def test_it_is_said_whose_lock_is_for_one_system(tool: str, name: str) -> None:
-    assert rows(tool)[-1].startswith(f"{name} locks one onnxruntime for every system")
+    assert rows(tool)[-1].startswith(f"{name} locks one onnxruntime for all systems")
 
 
 def test_why_a_project_cannot_be_changed_is_said() -> None:

@@ -18,9 +18,9 @@ def test_what_works_says_what_it_proves_and_what_it_does_not() -> None:
 
     assert text == (
         "Verification\n"
-        "  It works: all models ran on the GPU and gave the right numbers\n"
-        "  Convolution, matrix product and Fourier transform ran on this GPU with the libraries"
-        " listed. It says nothing about your own models' memory or speed"
+        "  It works: all models ran on the GPU with correct results\n"
+        "  A convolution, a matrix product and a Fourier transform ran on this GPU with the "
+        "libraries listed. Memory use and speed of your own models were not tested"
     )
 
 
@@ -41,7 +41,7 @@ def test_evidence_libraries_and_notes_are_shown() -> None:
         Row(text=EN.verdict("timed-out", step, "hint"), style="dim"),
     )
     assert plain(others) == (
-        "What was seen\n  conv: CUDA failure 100\n\n"
+        "Details\n  conv: CUDA failure 100\n\n"
         "Libraries loaded from /x\n  libcudnn.so.9  libcudnn.so.9"
     )
 

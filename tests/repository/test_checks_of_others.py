@@ -192,5 +192,8 @@ def test_the_hooks_of_pre_commit(program: Path, project: Path, tmp_path: Path) -
     assert unconcerned.stderr.count("Skipped") == 2
     assert refused.returncode == 1
     assert "Machines that lose GPU support: 2" in refused.stderr
-    assert "new  ✗ worked before: nvidia-cudnn-cu13 owns the same files as" in refused.stderr
-    assert "old  ✗ worked before: it is built for CUDA 13" in refused.stderr
+    assert (
+        "new  ✗ worked before: nvidia-cudnn-cu13 and nvidia-cudnn-cu12 install the same files"
+        in refused.stderr
+    )
+    assert "old  ✗ worked before: needs driver 580.65.06 or newer for CUDA 13" in refused.stderr

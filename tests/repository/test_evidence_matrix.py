@@ -870,13 +870,13 @@ def test_what_was_read_is_kept_for_this_user_and_planned_with(
     assert wheel["hash_read"] == {"index": f"{index.url}/simple", "date": added["read"]}
     assert [row for row in made["install"] if "hash_read" in row] == [wheel]
     told = _command(tmp_path, "--facts", str(facts)).stdout
-    said = f"onnxruntime-gpu 1.99.0: hash as {index.url}/simple gave it on {added['read']}"
+    said = f"onnxruntime-gpu 1.99.0: hash from {index.url}/simple, read on {added['read']}"
     assert said in " ".join(told.split())
 
     kept.write_text(kept.read_text().replace("1.99.0", "1.98.0"))
     damaged = _command(tmp_path, "--facts", str(facts), "--json")
     assert "added" not in json.loads(damaged.stdout)["matrix"]
-    assert damaged.stderr.startswith(f"{kept} is ignored: ")
+    assert damaged.stderr.startswith(f"Ignored {kept}: ")
     assert len(damaged.stderr.splitlines()) == 1
 
     old = json.loads(kept.read_text()) | {"read": "2020-01-01"}

@@ -117,13 +117,14 @@ def test_the_words(tmp_path: Path) -> None:
     code, lines = said(tmp_path, CPU_BUILD | AMPERE)
 
     assert code == 1
-    assert lines[1] == "? Driver       not known"
-    assert lines[2] == "✓ GPUs         GPU (8.6)"
-    at = lines.index("It depends on the machine")
+    assert lines[0] == "What to install depends on the driver, which is unknown"
+    assert lines[3] == "? Driver       unknown"
+    assert lines[4] == "✓ GPU          compute capability 8.6"
+    at = lines.index("What each machine would get")
     assert lines[at + 1 : at + 5] == [
-        "  onnxruntime-gpu 1.31.1, CUDA 13  driver ≥ 580.65.06",
-        "  onnxruntime-gpu 1.26.0, CUDA 12  driver ≥ 525.60.13, < 580.65.06",
-        "  onnxruntime-gpu 1.18.1, CUDA 11  driver ≥ 450.80.02, < 525.60.13",
+        "  onnxruntime-gpu 1.31.1, CUDA 13  driver >= 580.65.06",
+        "  onnxruntime-gpu 1.26.0, CUDA 12  driver >= 525.60.13, < 580.65.06",
+        "  onnxruntime-gpu 1.18.1, CUDA 11  driver >= 450.80.02, < 525.60.13",
         "  no onnxruntime-gpu               otherwise",
     ]
     assert lines[-1] == "nvidia-smi --query-gpu=name,driver_version --format=csv"
@@ -131,7 +132,7 @@ def test_the_words(tmp_path: Path) -> None:
 
 def test_the_same_release_for_several_machines_shares_its_lines(tmp_path: Path) -> None:
     _, lines = said(tmp_path, CPU_BUILD | R550)
-    at = lines.index("It depends on the machine")
+    at = lines.index("What each machine would get")
 
     assert lines[at + 1 : at + 4] == [
         "  onnxruntime-gpu 1.26.0, CUDA 12  compute capability 6.0 to 9.0",

@@ -36,14 +36,12 @@ def test_a_driver_and_a_python_together() -> None:
 def test_two_packages_hold_a_release_together() -> None:
     rows = (app("one", "onnxruntime-gpu<1.17"), app("two", "onnxruntime<1.17"))
 
-    assert unlocks(*rows, driver="13.0") == [
-        "1.31.0: another version of one 1, two 1 that allows it"
-    ]
+    assert unlocks(*rows, driver="13.0") == ["1.31.0: a version of one 1, two 1 that allows it"]
 
 
 def test_a_package_and_a_driver_together() -> None:
     assert unlocks(app("one", "onnxruntime-gpu<1.17"), **OLD) == [
-        "1.31.0: driver >= 580.65.06 and another version of one 1 that allows it"
+        "1.31.0: driver >= 580.65.06 and a version of one 1 that allows it"
     ]
 
 

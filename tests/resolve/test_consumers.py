@@ -234,8 +234,8 @@ def test_who_loads_no_cudnn_excludes_nothing() -> None:
         plain(plan_sections(made, facts, EN, verbose=True, asked=False, command="x"))
         for made in (chosen, alone)
     ]
-    assert "onnxruntime-gpu 1.26.0 is the newest of those for the CUDA that others" in words[0]
-    assert "onnxruntime-gpu 1.31.0 is the newest that can work here" in words[1]
+    assert "onnxruntime-gpu 1.26.0 is the newest version for the CUDA that other" in words[0]
+    assert "onnxruntime-gpu 1.31.0 is the newest version that works" in words[1]
 
 
 def changes_of(made: Plan) -> list[tuple[str, str]]:
@@ -465,8 +465,8 @@ def test_the_plan_lists_them_for_programs_and_for_people() -> None:
             "version": "4.5",
             "cuda": "12",
             "needs": ["libcublas.so.12", "libcudnn.so.9"],
-            "why": "its files link or load libcublas.so.12, libcudnn.so.9",
+            "why": "links or loads libcublas.so.12, libcudnn.so.9",
         }
     ]
-    assert "Uses CUDA in the same process" in words
-    assert "transformer 4.5  CUDA 12, its files link" in words
+    assert "Other packages that use CUDA" in words
+    assert "transformer 4.5  CUDA 12, links or loads" in words

@@ -110,7 +110,11 @@ def test_a_driver_library_of_another_release_that_works_is_worth_knowing() -> No
     assert values_of(found) == {"cuda": "13.0", "version": "535.104.12"}
     silent = planned(with_driver({"version": "535.104.12"}, sources=sources))
     assert "forward-compatibility" not in {row.code for row in silent.findings}
-    assert load_texts("en").summary(found).startswith("CUDA 13.0 comes from another release")
+    assert (
+        load_texts("en")
+        .summary(found)
+        .startswith("CUDA 13.0 comes from a driver library of another version")
+    )
 
 
 def test_mig_is_worth_knowing() -> None:
@@ -118,7 +122,7 @@ def test_mig_is_worth_knowing() -> None:
     (found,) = [row for row in planned(document).findings if row.code == "mig"]
 
     assert found.severity == "info"
-    assert load_texts("en").summary(found).startswith("MIG is on for GPU 0, 2:")
+    assert load_texts("en").summary(found).startswith("MIG is enabled on GPU 0, 2:")
 
 
 def test_without_a_driver_that_works_mig_is_not_spoken_of() -> None:

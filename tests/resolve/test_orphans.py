@@ -61,7 +61,10 @@ def test_what_nothing_needed_before_either_is_reported_with_its_size_and_stays()
     assert made.release == "1.31.0"
     assert made.uninstall == ()
     [found] = [row for row in made.findings if row.code == "orphans"]
-    assert EN.summary(found) == "Nothing here needs these (900 MB): nvidia-cublas-cu12 12.8.4"
+    assert (
+        EN.summary(found)
+        == "Not needed by any installed package (900 MB): nvidia-cublas-cu12 12.8.4"
+    )
     assert "`pip uninstall nvidia-cublas-cu12`" in EN.remedy(found)
 
 

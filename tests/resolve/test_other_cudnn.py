@@ -192,10 +192,10 @@ def test_what_is_told_of_it_reads_as_sentences() -> None:
     [why] = next(row.reasons for row in made.rejected if row.version == "1.26.0")
 
     assert EN.reason(why) == (
-        "it needs cuDNN 9, and older 1.5 loads the installed nvidia-cudnn-cu12 8.9.7: an "
-        "environment holds one of them"
+        "needs cuDNN 9; older 1.5 loads the installed nvidia-cudnn-cu12 8.9.7, and only "
+        "one can be installed"
     )
-    assert EN.change(made.unlock[0]) == "older>=3: it needs no older cuDNN"
+    assert EN.change(made.unlock[0]) == "older>=3, which does not need an older cuDNN"
 
 
 def test_two_of_them_are_named_together() -> None:

@@ -653,7 +653,7 @@ def test_each_trouble_of_a_driver_has_its_remedy(error: str, code: str) -> None:
         ("uv", "`ortgpu-fix --apply --write`"),
         ("pdm", "`ortgpu-fix --apply --write`"),
         ("poetry", "`ortgpu-fix --apply --write`"),
-        ("hatch", "nothing there brings onnxruntime itself"),
+        ("hatch", "no dependency installs plain onnxruntime"),
     ],
 )
 def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(

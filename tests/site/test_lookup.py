@@ -368,7 +368,7 @@ def test_sources_are_links_where_they_are_addresses(written: Callable[..., str])
         '<span><a href="https://g">https://g</a>, read &lt;now&gt;, here</span>'
     )
     gone = written(found(), "1.16.1")
-    assert "has left the package index · <span>" in gone
+    assert "removed from the package index · <span>" in gone
     assert '<a href="https://g">https://g</a>, read 2026-01-01' in gone
     assert "<br>" not in written(found())
 

@@ -258,7 +258,7 @@ def test_the_page_tells_undo_for_the_environment_that_was_named(
     run_here(*argv, cwd=tmp_path, env={"ORTGPU_FIX_LANG": "en"})
 
     told = Shown(page.read_text("utf-8")).text
-    assert f"ortgpu-fix --python {venv} undo --forget removes them" in told
+    assert f"ortgpu-fix --python {venv} undo --forget deletes it" in told
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

@@ -81,7 +81,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
     with _told():
         if not asked.json:
-            shown = sections[:-1]  # the last names the command that does it: this
+            shown = sections
             if found and found.changes:
                 shown = (*shown, project_section(found.project, found.changes, texts))
             console.print_sections(shown)

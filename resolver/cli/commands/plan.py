@@ -23,6 +23,7 @@ from ..matrix_files import show_age
 from ..requests import InstallOptions, PlanRequest
 
 if TYPE_CHECKING:
+    from ...messages.sections import Section
     from ..project import ProjectPlan
 
 VERDICT_EXIT = {"healthy": 0, "fixable": 1, "impossible": 3, "unknown": 1}
@@ -88,6 +89,14 @@ def print_plan(
         complete = here.issuperset(wheel.file for wheel in plan.install)
         complete = complete and _has_required(plan, inputs.target, folder)
         options = {**options, "offline": complete}
+    besides: list[Section] = []
+    if found and (found.changes or found.problem):
+        from ...report.project import project_section
+
+        besides.append(project_section(found.project, found.changes, texts, found.problem))
+    url = next((row.url for row in plan.unlock if row.url), "")
+    if url and shows_other_index(plan, asked=asked.verbose or chooses):
+        besides.append(looking_section(looking(asked.options, url, inputs.facts), texts))
     sections = plan_sections(
         plan,
         inputs.facts,
@@ -99,16 +108,8 @@ def print_plan(
         ),
         where=inputs.where,
         at_hand=here,
+        besides=besides,
     )
-    if found and (found.changes or found.problem):
-        from ...report.project import project_section
-
-        changed = project_section(found.project, found.changes, texts, found.problem)
-        sections = (*sections[:-1], changed, sections[-1])
-    url = next((row.url for row in plan.unlock if row.url), "")
-    if url and shows_other_index(plan, asked=asked.verbose or chooses):
-        look = looking_section(looking(asked.options, url, inputs.facts), texts)
-        sections = (*sections[:-1], look, sections[-1])
     console.print_sections(sections)
 
 

@@ -275,7 +275,7 @@ def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
     assert "\nonnxruntime-gpu  1.20.1 → 1.26.0\n" in gone.stdout
     for untrue in ("GPUs added", "Required driver", "cuDNN", "more\n"):
         assert untrue not in gone.stdout
-    assert "\n  ancient  ✗ it is built for CUDA 12" in gone.stdout
+    assert "\n  ancient  ✗ needs driver 525.60.13 or newer for CUDA 12" in gone.stdout
     assert "worked before" not in gone.stdout
     assert gone.returncode == 1
     assert "\nonnxruntime-gpu  1.26.0 → 1.20.1\n" in come.stdout
@@ -344,7 +344,7 @@ def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
     for name, document in (("whole", whole), ("gutted", gutted), ("cpu", cpu)):
         (tmp_path / f"{name}.json").write_text(json.dumps(document | READ))
     a100 = host(tmp_path, "a100", "535.104.12", "12.2", "8.0")
-    what = "✗ nvidia-cudnn-cu12 9.10.2.21 is listed as installed, but files of it are gone\n"
+    what = "✗ nvidia-cudnn-cu12 9.10.2.21 is listed as installed, but files of it are missing\n"
     falling = diff(tmp_path, "whole.json", "gutted.json", "--hosts", a100)
     alone = diff(tmp_path, "whole.json", "gutted.json")
     same = diff(tmp_path, "whole.json", "whole.json", "--facts", a100)
@@ -361,7 +361,7 @@ def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
     assert [row["code"] for row in document["broken"]] == codes
     [machine] = document["hosts"]
     assert [row["code"] for row in machine["after"]] == codes
-    assert machine["after"][0]["text"].startswith("onnxruntime 1.26.0 is the CPU build")
+    assert machine["after"][0]["text"].startswith("onnxruntime 1.26.0 is the CPU-only package")
     assert (machine["before"], machine["falls_out"]) == ([], True)
     assert json.loads(diff(tmp_path, "cpu.json", "whole.json", "--json").stdout)["broken"] == []
 

@@ -411,7 +411,7 @@ Differs from the compatibility data
 The environment differs from the lock
   nvidia-cublas-cu12  12.8.4 is installed, but 12.9.1 is locked
 
-To use a newer release
+To use a newer version
   driver >= 580.65.06  onnxruntime-gpu 1.31.0
 
 The lock works on this machine, but the environment differs from it (see above)"""

@@ -375,7 +375,7 @@ def test_neighbours_that_are_excluded_alike_are_told_together() -> None:
     made = planned(machine("old", driver="11.7"), machine("older", driver="11.4"))
     said = plain(fleet_sections(made, load_texts("en"), verbose=False, command="do"))
 
-    assert "1.23.0 to 1.26.0  not on old: it is built for CUDA 12" in said
+    assert "1.23.0 to 1.26.0  not on old: needs driver 525.60.13 or newer for CUDA 12" in said
 
 
 def test_wheels_that_share_a_folder_with_what_must_stay_are_not_taken() -> None:

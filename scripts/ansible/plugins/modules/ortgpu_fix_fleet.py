@@ -70,7 +70,7 @@ impossible:
   description: The hosts on which no version works, with the reasons.
   returned: success
   type: dict
-  sample: {old1: "it is built for CUDA 11, which needs driver 450.36.06 or newer"}
+  sample: {old1: "needs driver 450.36.06 or newer for CUDA 11"}
 msg:
   description: One line about all hosts.
   returned: success
