@@ -225,7 +225,7 @@ def test_a_package_is_found_by_its_name() -> None:
         ("packages", ..., "packages", "missing"),
         ("packages.1.version", ..., "packages[1].version", "missing"),
         ("packages.0.requires", [1], "packages[0].requires", "list of strings"),
-        ("environment", {"PATH": 1}, "environment", "object whose values are strings"),
+        ("environment", {"PATH": 1}, "environment", "object with string values"),
         ("extra", 1, "extra", "not a known key"),
     ],
 )

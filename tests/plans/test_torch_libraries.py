@@ -80,13 +80,13 @@ def test_beside_torch_onnxruntime_gpu_comes_alone(tmp_path: Path) -> None:
 NAMES = "cublas, cuda-nvrtc, cuda-runtime, cudnn, cufft, nvjitlink"
 ENGLISH = (
     (
-        f"torch 2.8.0+cu126 brings {NAMES} in torch\\lib:"
-        " 1.5 GB of NVIDIA wheels need not be downloaded"
+        f"torch 2.8.0+cu126 includes {NAMES} in torch\\lib,"
+        " so 1.5 GB of NVIDIA wheels are not downloaded"
     ),
     "After torch is updated or removed, run ortgpu-fix again; `ortgpu-fix --check` reports it",
 )
 CHINESE = (
-    f"torch 2.8.0+cu126 的 torch\\lib 中已有 {NAMES}：无需下载 1.5 GB 的 NVIDIA wheel",
+    f"torch 2.8.0+cu126 的 torch\\lib 中已有 {NAMES}，因此无需下载 1.5 GB 的 NVIDIA wheel",
     "更新或卸载 torch 后，请重新运行 ortgpu-fix；`ortgpu-fix --check` 会报告这一变化",
 )
 

@@ -152,7 +152,7 @@ def test_machines_that_are_left_out_are_named() -> None:
     said = words("rest")
 
     assert said.startswith("Group cuda12, machines: 1. onnxruntime-gpu 1.26.0, CUDA 12\n")
-    assert "Without a GPU, or without a driver for it\n  ci\n  `--with-cpu` gives them" in said
+    assert "Without a GPU, or without a driver for it\n  ci\n  With `--with-cpu` they get" in said
     assert "Nothing works on\n  ancient  needs driver 450.80.02 or newer for CUDA 11" in said
     assert said.endswith("Some machines have no plan: 2")
     found = document("rest")
