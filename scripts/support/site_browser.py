@@ -90,7 +90,7 @@ class Asking:
     def complete(
         self, menus: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[dict[str, str], dict[str, str]]:
-        """Fill in what is marked; return that, and the documents."""
+        """Fill in the marked fields; return that, and the documents."""
         filled: dict[str, str] = {}
         for fact, value in {**MENUS, **menus}.items():
             label = self.page.locator(f"label[data-fact={fact}].needed")

@@ -263,7 +263,7 @@ def test_what_to_do_next_is_told_for_the_environment_that_was_named(
     assert capsys.readouterr().out.splitlines() == [
         "No known failure in this log",
         "",
-        "This looks for the reason on that machine, in the program's environment",
+        "This checks the program's environment on that machine for the reason",
         "ortgpu-fix --python 'my app'",
     ]
 
@@ -273,7 +273,7 @@ def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
     file.write_text("[PYI-1234:ERROR] Failed to execute script 'main'!\n" + MISSING)
     __main__.main(["explain", str(file), "--text-only"])
 
-    assert "The log is from an application with a Python of its own" in capsys.readouterr().out
+    assert "The log is from an application with its own Python" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("flags", [(), ("--text-only",), ("--facts", "example")])

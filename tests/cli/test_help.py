@@ -297,7 +297,7 @@ def test_completions_are_printed_for_each_shell(
     assert all(command in script for command in NAMES)
     assert "--torch-index-url" in script
     assert (
-        shell == "bash" or "read the log alone, and do not look at this machine" in script
+        shell == "bash" or "read only the log, and do not check this machine" in script
     )  # bash shows no words
 
 

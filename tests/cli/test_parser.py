@@ -204,7 +204,7 @@ def test_a_facts_file_as_windows_writes_it(encoding: str, run: Run, tmp_path: Pa
 
 
 def test_an_unknown_key_is_refused_by_name(run: Run, tmp_path: Path) -> None:
-    assert "drivr is not a key" in failed(run("--facts", machine(tmp_path, drivr=1)), 7)
+    assert "drivr is not a known key" in failed(run("--facts", machine(tmp_path, drivr=1)), 7)
 
 
 def test_a_facts_file_that_is_not_there(process: Run) -> None:
@@ -487,7 +487,7 @@ def test_a_pin_without_any_gpu_build_asks_for_a_permission(run: Run, tmp_path: P
     assert "--allow conflicts" in command
 
     done = run("--facts", machine(tmp_path), "-r", "requirements.txt", "--allow", "conflicts")
-    assert "onnxruntime-gpu       1.26.0" in done.stdout
+    assert "+ onnxruntime-gpu 1.26.0" in done.stdout
     assert "+ onnxruntime==1.32.0 ; sys_platform != " in done.stdout
     assert done.stdout.splitlines()[-1] == command
 
@@ -635,7 +635,7 @@ def test_the_worst_of_several_machines_decides_the_check(run: Run, tmp_path: Pat
 def test_a_bad_file_among_several_is_named(run: Run, tmp_path: Path) -> None:
     machines = fleet(tmp_path, a={}, b={"drivr": 1})
 
-    assert "b.json: drivr is not a key" in failed(run(*machines), 7)
+    assert "b.json: drivr is not a known key" in failed(run(*machines), 7)
 
 
 @pytest.mark.parametrize(

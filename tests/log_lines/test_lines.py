@@ -158,8 +158,8 @@ def test_what_decides_is_asked_where_something_is_open() -> None:
     ]
 
     assert asked == [
-        "what does the session ask for and get? `ortgpu-fix run -- COMMAND` shows that",
-        "does the model alone run? `ortgpu-fix verify MODEL.onnx`",
+        "what does the session request and get? `ortgpu-fix run -- COMMAND` shows it",
+        "does the model run on its own? `ortgpu-fix verify MODEL.onnx`",
         "",
     ]
 

@@ -40,7 +40,7 @@ def test_a_log_that_tells_something() -> None:
     assert "  |  Failed to load library" in text
     assert "also:   cuda-provider-not-created" in text
     assert "fix:    Install nvidia-cudnn-cu12" in text
-    assert "ask:    which driver and GPU does it run on?" in text
+    assert "ask:    which driver and GPU are used?" in text
 
 
 def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
@@ -53,7 +53,7 @@ def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
     )
     text = plain(sections)
 
-    assert "host.json:  ruled out. onnxruntime-gpu 1.26.0 has the libraries that it needs" in text
+    assert "host.json:  ruled out. onnxruntime-gpu 1.26.0 finds all libraries that it needs" in text
     fix = text.splitlines().index("            ortgpu-fix verify")
     assert text.splitlines()[fix + 1].strip() == "installs a 1"
     assert text.count("ortgpu-fix verify") == 1
@@ -184,7 +184,7 @@ def test_beside_the_command_stands_what_a_package_needs_that_loads_cuda_by_itsel
 
     text = plain(explanation_sections(found, EN, mending=mends, command="ortgpu-fix --apply"))
 
-    assert "fix:    nvidia-cublas-cu12 brings it" in text
+    assert "fix:    nvidia-cublas-cu12 contains it" in text
     assert "CTranslate2" in text
     assert text.index("CTranslate2") < text.index("For onnxruntime, run this in the program's env")
 
@@ -195,8 +195,8 @@ def test_a_cause_of_one_sentence_is_its_headline_alone() -> None:
 
     text = plain(explanation_sections(found, EN))
 
-    assert text.startswith("error[out-of-memory]: The GPU has not enough free memory for the model")
-    assert text.splitlines()[0].endswith("with ggml")
+    assert text.startswith("error[out-of-memory]: The GPU does not have enough free memory for the model")
+    assert text.splitlines()[0].endswith("that uses ggml")
     assert "cause:" not in text
 
 
