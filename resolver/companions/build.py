@@ -104,7 +104,7 @@ def library_wheel(
     files = library_files(release, entries, modules, build)
     summary = (
         "Loads the CUDA libraries of this environment when onnxruntime is asked for CUDA"
-        " (made here by ortgpu-fix)"
+        " (built locally by ortgpu-fix)"
     )
     version = version_with_requires(library_version(release, files), requires)
     return make_wheel(LIBRARIES, version, summary, files, requires)
@@ -117,8 +117,8 @@ def stand_in_wheel(release: str, build: str = GPU_BUILD, version: str = "") -> L
     """
     version = version or release
     summary = (
-        "Not the CPU build: an empty stand-in, made here by ortgpu-fix, for those who require"
-        f" onnxruntime; {build} provides the module"
+        "Placeholder without files, built locally by ortgpu-fix: keeps the CPU-only package out;"
+        f" {build} provides the module"
     )
     requires = f"{build}=={release}"
     marker = f"{STAND_IN}-{version}.dist-info/{MARKER}"

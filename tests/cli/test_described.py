@@ -153,7 +153,7 @@ def test_what_runs_or_changes_an_environment_needs_one(
     code, said = outcome(capsys, *words, "--python", "3.11")
 
     assert code == 2
-    assert "`--python 3.11` names a version" in said
+    assert "`--python 3.11` is only a version" in said
     assert "`uv venv --python 3.11 .venv`" in said
 
 

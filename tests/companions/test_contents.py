@@ -414,7 +414,7 @@ def test_the_stand_in_says_what_it_is_and_has_no_module() -> None:
 
     assert all(name.startswith("onnxruntime-1.26.0.dist-info/") for name in members)
     assert f"onnxruntime-1.26.0.dist-info/{MARKER}" in members
-    assert "Summary: Not the CPU build" in metadata
+    assert "Summary: Placeholder without files, built locally by ortgpu-fix" in metadata
     assert Requirement(metadata.partition("Requires-Dist: ")[2].strip()).specifier == SpecifierSet(
         "==1.26.0"
     )

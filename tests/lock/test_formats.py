@@ -116,8 +116,9 @@ def test_a_requirements_file_to_the_letter() -> None:
     assert text == (
         HEAD
         + "# install with: pip install --require-hashes -r FILE (or uv pip install),"
-        + " in FILE's folder\n"
-        + "# before: pip uninstall onnxruntime (the CPU build shares the folder of the GPU build)\n"
+        + " in FILE's directory\n"
+        + "# before: pip uninstall onnxruntime"
+        + " (the CPU-only package uses the directory of the GPU one)\n"
         + PRELOAD
         + f"""
 numpy==2.4.6 \\

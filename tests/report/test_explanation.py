@@ -195,7 +195,9 @@ def test_a_cause_of_one_sentence_is_its_headline_alone() -> None:
 
     text = plain(explanation_sections(found, EN))
 
-    assert text.startswith("error[out-of-memory]: The GPU does not have enough free memory for the model")
+    assert text.startswith(
+        "error[out-of-memory]: The GPU does not have enough free memory for the model"
+    )
     assert text.splitlines()[0].endswith("that uses ggml")
     assert "cause:" not in text
 

@@ -26,7 +26,7 @@ VENV = "/opt/venv"
 USER = "10001"
 """By number: Kubernetes does not start a name where it is to be nobody's root."""
 INSTALL = (
-    "build with: docker build -t gpu-base -f FILE FOLDER; then FROM gpu-base, or add to it here",
+    "build with: docker build -t gpu-base -f FILE DIRECTORY; then FROM gpu-base, or add to it",
     "run with: docker run --gpus all …; unchecked: -e GPU_CHECK=off -e ORTGPU_FIX_REQUIRE=",
     "--prefer small is the default of this format; --prefer newest takes the newest wheels",
 )

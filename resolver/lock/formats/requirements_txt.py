@@ -9,8 +9,8 @@ from ..model import Lock, LockedDistribution, LockedFile, header, locked_distrib
 from .words import hash_word, marker_word, pin_word, place_word
 
 INSTALL = (
-    "install with: pip install --require-hashes -r FILE (or uv pip install), in FILE's folder",
-    "before: pip uninstall onnxruntime (the CPU build shares the folder of the GPU build)",
+    "install with: pip install --require-hashes -r FILE (or uv pip install), in FILE's directory",
+    "before: pip uninstall onnxruntime (the CPU-only package uses the directory of the GPU one)",
 )
 
 
