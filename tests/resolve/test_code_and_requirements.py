@@ -76,8 +76,8 @@ def test_which_gpu_runs_which_code(sass: str, ptx: str, gpu: str, how: str) -> N
 @pytest.mark.parametrize(
     ("ptx", "en", "zh"),
     [
-        (("9.0", "10.0"), "only 7.5, 8.6; as PTX 9.0, 10.0)", "仅有 7.5, 8.6；PTX：9.0, 10.0）"),
-        ((), "only 7.5, 8.6)", "仅有 7.5, 8.6）"),
+        (("9.0", "10.0"), "only 7.5, 8.6; as PTX 9.0, 10.0)", "仅支持 7.5, 8.6；PTX：9.0, 10.0）"),
+        ((), "only 7.5, 8.6)", "仅支持 7.5, 8.6）"),
     ],
 )
 def test_code_as_people_read_it(ptx: tuple[str, ...], en: str, zh: str) -> None:

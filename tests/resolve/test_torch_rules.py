@@ -641,7 +641,7 @@ def test_a_driver_that_is_too_old_for_torch() -> None:
     said = told(made, driver="535")
 
     assert "torch-driver-too-old" in codes(made)
-    assert "this driver supports up to CUDA 12.2: `torch.cuda.is_available()` is False" in said
+    assert "the driver supports CUDA up to 12.2: `torch.cuda.is_available()` is False" in said
     assert f"torch 2.11.0+cu126, {INDEX}/cu126" in said
     assert "`torch.cuda.is_available()` 为 False" in told(made, "zh", driver="535")
 
@@ -659,7 +659,7 @@ def test_a_torch_without_code_for_the_gpu_names_pypis_where_that_has_it() -> Non
     made = plan("torch 2.7.1+cu128", driver="570", gpu=V100)
 
     assert "torch-no-gpu-code" in codes(made)
-    assert "torch 2.7.1, pypi carries it" in told(made)
+    assert "torch 2.7.1, pypi supports it" in told(made)
 
 
 def test_two_cuda_majors_side_by_side() -> None:
