@@ -34,6 +34,7 @@ PAGES = {
     for path in (
         *(ROOT / name for name in ("README.md", "README.zh-CN.md", "action.yml")),
         ROOT / ".pre-commit-hooks.yaml",
+        ROOT / "scripts" / "ansible" / "README.md",
         ROOT / "scripts" / "ansible" / "roles" / "fleet" / "meta" / "argument_specs.yml",
         *sorted((ROOT / "data" / "docs").rglob("*.md")),
     )
