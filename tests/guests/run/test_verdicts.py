@@ -439,7 +439,7 @@ def test_what_is_packed_in_an_archive_is_mended_by_no_environment(
     assert [each.code for each in advice] == codes
     said = load_texts("en").advice(advice[0], command=PROGRAM)
     assert codes[0] != "session-packed" or (
-        "/srv/app.pyz has its own onnxruntime" in said
+        "/srv/app.pyz contains its own onnxruntime" in said
         and "`ortgpu-fix lock --python 3.11 -d gpu-wheels -o gpu.txt`" in said
     )
 
@@ -516,8 +516,8 @@ def test_shapes_that_nobody_saw_are_not_known() -> None:
         for shapes in (0, 4)
     ]
 
-    assert "different input shapes: ?," in said[0]
-    assert "different input shapes: 4," in said[1]
+    assert "; input shapes: ?," in said[0]
+    assert "; input shapes: 4," in said[1]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
