@@ -687,7 +687,7 @@ def test_an_index_that_is_down_is_an_error(
     del index.files["numpy"]
 
     assert _run(index, tmp_path, "numpy") == 1
-    assert "answers 404 for" in capsys.readouterr().err
+    assert "returned 404 for" in capsys.readouterr().err
     assert not (tmp_path / "numpy.toml").exists()
 
 
