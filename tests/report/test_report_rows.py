@@ -271,7 +271,7 @@ def test_an_explanation_in_words() -> None:
     )
     assert [(row.head, row.text, row.whole) for row in said.rows] == [
         ("cause:", "the cause", False),
-        ("", "The log is from ComfyUI.", False),
+        ("", "The log is from ComfyUI", False),
         ("fix:", "the remedy", False),
         ("", "sudo reboot  # for the owner of the host", True),
         ("ask:", "which GPU?", False),

@@ -518,7 +518,7 @@ def test_the_python_that_runs_the_locks(tmp_path: Path) -> None:
 
     assert [row["hosts"][0]["falls_out"] for row in done] == [False, True]
     assert wrong.returncode == 2
-    assert "`--python` does not take `.venv`" in wrong.stderr
+    assert "`--python` cannot be `.venv`" in wrong.stderr
 
 
 def test_the_python_where_no_machine_is_named(tmp_path: Path) -> None:
