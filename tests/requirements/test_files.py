@@ -217,3 +217,5 @@ print(*file.requirements({}))
 
     assert done.stdout.strip() == "numpy==1.26.4"
     assert not (tmp_path / "ran").exists()
+    assert read(tmp_path / "r.txt") == ["numpy==1.26.4"]
+    assert str(sys.modules["pip_api"].PIP_VERSION) == "0"
