@@ -140,7 +140,7 @@ def _installed_by(place: str) -> Iterator[Requirement]:
         try:
             file.write_text(address.strip())
             parsed = pip_api.parse_requirements(file)
-        except (pip_api.exceptions.PipError, ValueError, RecursionError):
+        except (pip_api.exceptions.PipError, ValueError):
             return
     for row in cast("dict[str, Requirement]", parsed).values():
         condition = f"; {marker}" if marker.strip() else ""

@@ -110,7 +110,7 @@ def test_the_real_wheels_are_planned_applied_registered_and_undone(
     assert run(python, environ, *machine, code=0)["verdict"] == "healthy"
     program = Path(sys.executable).with_name("ortgpu-fix")
     checked = call(program, "--check", *machine, "--python", python, environ=environ)
-    assert (checked.returncode, checked.stdout) == (0, "")
+    assert (checked.returncode, checked.stdout[:2]) == (0, "OK")
     said = call(python, "-c", APPLICATION, environ=environ).stdout
     assert f"libcudart.so.{case.cuda}" in said  # loaded when the plugin is registered
     assert "libcudart.so" not in said.partition("{")[0]  # what is missing is the driver's

@@ -52,7 +52,7 @@ ENDS = {
     "ortgpu-fix --driver 576.02 --gpu 5060 --platform windows --python 3.12 --torch match": 1,
     "ortgpu-fix --torch match": 1,
     "ortgpu-fix --provider tensorrt": 1,
-    "ortgpu-fix --provider tensorrt-rtx": 1,
+    "ortgpu-fix --provider tensorrt-rtx": 3,  # an A100 is none of its GPUs
     "ortgpu-fix --check --facts production.json": 1,
     "ortgpu-fix run -- python app.py": 1,
     "ortgpu-fix run --python .venv -- rembg i in.png out.png": 2,

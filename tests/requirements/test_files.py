@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,3 +194,28 @@ def test_a_file_is_found_beside_the_options_of_its_line() -> None:
     text = "--pre -r a.txt\n--find-links wheels -r b.txt\n"
 
     assert files_named(text) == [("a.txt", False), ("b.txt", False)]
+
+
+def test_a_pip_of_the_current_folder_is_not_run(tmp_path: Path) -> None:
+    """Importing pip_api asks `python -m pip` for its version: a checkout may have a `pip.py`."""
+    (tmp_path / "pip.py").write_text("open('ran', 'w')")
+    (tmp_path / "r.txt").write_text("./numpy-1.26.4-py3-none-any.whl\n")
+    script = """
+import sys
+from pathlib import Path
+from ortgpu_fix.requirements.files import collect_files
+[file] = collect_files([Path(sys.argv[1])]).values()
+print(*file.requirements({}))
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script, tmp_path / "r.txt"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.strip() == "numpy==1.26.4"
+    assert not (tmp_path / "ran").exists()
+    assert read(tmp_path / "r.txt") == ["numpy==1.26.4"]
+    assert str(sys.modules["pip_api"].PIP_VERSION) == "0"

@@ -80,6 +80,13 @@ def test_two_that_ask_for_extras_of_one_another_are_both_heard() -> None:
     assert found(one, two)["three"] == ['one 1 three<3; extra == "y"']
 
 
+def test_who_asks_for_an_extra_on_another_system_does_not_ask_here() -> None:
+    one = package("one", "1", "two[x]; extra == 'a' and os_name == 'nt'")
+    two = package("two", "1", "three; extra == 'x'")
+
+    assert found(one, two, package("app", "1", "one[a]")) == {"one": ["app 1 one"]}
+
+
 def test_many_that_ask_for_extras_of_one_another_are_asked_once_each() -> None:
     """vllm 0.2.2 with fastapi, uvicorn, ray and pydantic: a plan took longer than anybody waits."""
     each = [f"p{number}" for number in range(14)]

@@ -334,7 +334,7 @@ def test_it_asks_four_things_and_says_how_many_builds_are_left(
     assert f'<p id="count" role="status" data-text="{count}">{all_}</p>' in said
     assert f'<html lang="{"zh-CN" if language == "zh" else "en"}">' in said
     assert "default-src 'none'" in said
-    assert f"<title>{own['lookup-title'][language]}</title>" in said
+    assert f"<title>{own['lookup-title'][language]} · ortgpu-fix</title>" in said
     assert '<form id="filter">' in said
     assert "@media (scripting: none) { form { display: none; } }" in said
     assert "sha256:invented" in said

@@ -238,7 +238,8 @@ def test_a_file_stays_that_of_its_owner(
     """`sudo ortgpu-fix --apply --write` gave it to root."""
     given: list[tuple[int, int]] = []
 
-    def chown(_: str, user: int, group: int) -> None:
+    def chown(_: str, user: int, group: int, *, follow_symlinks: bool) -> None:
+        assert not follow_symlinks
         given.append((user, group))
         if not allowed:
             raise PermissionError(errno.EPERM, "no")
