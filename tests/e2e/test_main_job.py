@@ -37,12 +37,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
             ("3.11", "3.12", "3.13"),
             marks=pytest.mark.decisive,
         ),
-        (
-            Case(cuda="13", python="3.12", state="gutted"),
-            ("3.12", "3.11", "3.13"),
-        ),
     ],
-    ids=["cuda11-cpu", "cuda12-both", "cuda13-gutted"],
+    ids=["cuda11-cpu", "cuda12-both"],
 )
 def test_a_broken_environment_is_mended(
     shop: Workshop, case: Case, pythons: tuple[str, ...], capsys: pytest.CaptureFixture[str]
