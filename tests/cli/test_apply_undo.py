@@ -483,24 +483,6 @@ def test_requirements_files_change_with_the_environment_and_go_back_with_it(
     assert not (home / "gpu-wheels").exists()
 
 
-def test_a_requirements_file_that_was_edited_since_is_not_overwritten(
-    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    works(monkeypatch)
-    healthy(stand, tmp_path)
-    file = tmp_path / "home/r.txt"
-    file.write_text("onnxruntime-gpu==1.25.0\n")
-    assert command("--apply", *WISHES, str(stand.venv.folder)).returncode == 0
-    with file.open("a") as more:
-        more.write("rich\n")
-    edited = file.read_text()
-
-    refused = command("undo", "--yes", "--python", str(stand.venv.folder))
-    assert refused.returncode == 2
-    assert "r.txt" in refused.stderr
-    assert file.read_text() == edited
-
-
 def buffered() -> dict[str, str]:
     """Return an environment in which standard output has its buffer, as users have it."""
     return {name: text for name, text in clean_environment().items() if name != "PYTHONUNBUFFERED"}
