@@ -232,6 +232,8 @@ def _taken_command(typed: list[str]) -> str | None:
         elif before == "--facts" and _FILE.match(word):
             at += 1
         else:
+            if _FILE.match(word):  # of a flag of another command, more likely
+                _require_flags(typed, flags_of(PLAN))
             _require_command(word)
             return typed.pop(at)
     return None

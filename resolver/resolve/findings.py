@@ -222,7 +222,7 @@ def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Ite
         yield finding("release-unread", "error", version=build.version or "")
     if unknown:
         evidence = (f"{row.name} {row.version}: like {row.like or '-'}" for row in unknown)
-        releases = ", ".join(f"{row.name} {row.version}" for row in unknown)
+        releases = tuple(f"{row.name} {row.version}" for row in unknown)
         yield finding(
             "unknown-release", "info", *evidence, releases=releases, date=here.matrix.date
         )
@@ -274,7 +274,7 @@ def _requirements(here: Situation, best: Candidate, changes: Changes) -> Iterato
     gutted = [row for line in changes.requires if (row := _gutted(line, here))]
     for row in gutted:
         yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
-    listed = ", ".join(line for line in changes.requires if not _gutted(line, here))
+    listed = tuple(line for line in changes.requires if not _gutted(line, here))
     if listed:
         by = here.distributions_of(best.build)[0].name
         yield finding("requirement-missing", "error", by=by, requirements=listed)

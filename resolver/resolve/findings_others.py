@@ -67,8 +67,8 @@ def cudnn_findings(here: Situation, changes: Changes | None) -> Iterator[Finding
                 "consumer-without-cudnn",
                 "info",
                 by=row.by,
-                cudnn=", ".join(sorted(wanted)),
-                found=", ".join(sorted(there)),
+                cudnn=tuple(sorted(wanted)),
+                found=tuple(sorted(there)),
                 way=cause("release-for-cudnn", wish=wish)
                 if wish
                 else cause("no-release-for-cudnn"),

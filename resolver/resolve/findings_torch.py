@@ -10,7 +10,7 @@ from ..matrix.model import IN_TORCH, Build
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..messages.sections import size
 from ..plan.reasons import Finding, Wanting, finding
-from ..plan.wheels import Wheel, short_name
+from ..plan.wheels import PYPI, Wheel, short_name
 from ..versions import at_least, major, newest_first
 from .release_checks import too_old_driver
 from .situation import Situation
@@ -60,15 +60,20 @@ def _cannot_run(
 
 
 def _instead(here: Situation, choice: TorchChoice | None) -> str:
-    """Return the torch that runs here, and its index: `torch 2.7.1+cu128, https://…/cu128`."""
+    """Return the torch that works: `torch 2.7.1`, `torch 2.7.1+cu128 (https://…/cu128)`."""
     if choice is not None:
-        return f"{TORCH} {choice.torch.version}, {choice.torch.index_url}"
+        return _from_index(choice.torch.version, choice.torch.index_url)
     build = nearest_runnable(here)
     if build is None:
         return "-"
     if build.wheels:
-        return f"{TORCH} {build.version}, pypi"
-    return f"{TORCH} {build.name}, {here.options.torch_index.rstrip('/')}/{build.local}"
+        return _from_index(build.version, PYPI)
+    return _from_index(build.name, f"{here.options.torch_index.rstrip('/')}/{build.local}")
+
+
+def _from_index(version: str, index: str) -> str:
+    """Return a torch and where it comes from, where that is not PyPI."""
+    return f"{TORCH} {version}" + ("" if index == PYPI else f" ({index})")
 
 
 def _held(here: Situation, search: TorchSearch | None) -> Iterator[Finding]:
@@ -147,7 +152,7 @@ def _first(torch: InstalledTorch, cuda: str, here: Situation) -> Iterator[Findin
         and _loads(torch, need.distribution, here)
     ]
     if lacking:
-        yield finding("torch-first", "info", torch=torch.name, libraries=", ".join(lacking))
+        yield finding("torch-first", "info", torch=torch.name, libraries=tuple(lacking))
 
 
 def _loads(torch: InstalledTorch, distribution: str, here: Situation) -> bool:
@@ -166,7 +171,7 @@ def in_torch_findings(here: Situation, selection: Iterable[Wheel]) -> Iterator[F
             "libraries-in-torch",
             "info",
             *(f"{row.name} {row.version}" for row in rows),
-            names=", ".join(short_name(row.name) for row in rows),
+            names=tuple(short_name(row.name) for row in rows),
             torch=here.torch.name,
             size=size(sum(row.size for row in rows)),
         )

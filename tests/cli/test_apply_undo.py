@@ -235,7 +235,7 @@ def test_a_healthy_environment_that_programs_do_not_import_from_is_not_right(
     states = (
         ("free", None, None),
         ("shadowed", "/srv/app/onnxruntime.py", None),
-        ("driver", None, "version-mismatch: NVML answers 18"),
+        ("driver", None, "version-mismatch: NVML error 18"),
     )
     for name, shadow, error in states:
         document["python"]["shadow"] = shadow

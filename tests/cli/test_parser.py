@@ -97,7 +97,7 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
     "driver-418": (
         {"driver": "10.1"},
         "No onnxruntime-gpu on PyPI works with this driver",
-        "driver >= 450.80.02",
+        "450.80.02 or newer  for onnxruntime-gpu",
     ),
     "alpine": (
         {"platform": {"system": "linux", "machine": "x86_64", "libc": "musl 1.2.4"}},
@@ -268,6 +268,7 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` can only be used with `--apply`"),
+        (["--bench", "model.onnx"], "`--bench` can only be used with `verify`"),
         (
             ["verify", "--shape", "x=1"],
             "`--shape` can only be used with `verify MODEL.onnx`, `verify --bench`",
@@ -341,7 +342,7 @@ def test_an_error_in_chinese(process: Run) -> None:
     done = process("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
 
     assert (
-        done.stderr == "错误：不支持 `--cuda x`；有已知软件包的 CUDA 版本：11, 12, 13\n\n"
+        done.stderr == "错误：不支持 `--cuda x`；有已知软件包的 CUDA 版本：11、12、13\n\n"
         "提示：例如 `--cuda 12`\n"
     )
 

@@ -402,7 +402,7 @@ def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    error = "libcuda-missing: there is a driver, and its library libcuda is not here"
+    error = "libcuda-missing: the library libcuda of the driver is missing"
     facts = example() | {"platform": platform, "driver": {"version": "580.88", "error": error}}
 
     _, said = told(facts, tmp_path, capsys)
