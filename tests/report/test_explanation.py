@@ -229,8 +229,11 @@ def test_what_a_command_installs_counts_the_wheels_of_nvidia() -> None:
     mends = Mending(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
 
     def last(*installs: str) -> str:
-        said = {"command": "do", "installs": installs, "machine": "host"}
-        text = plain(explanation_sections(found, EN, (Here("unseen"),), mends, **said))
+        text = plain(
+            explanation_sections(
+                found, EN, (Here("unseen"),), mends, command="do", installs=installs
+            )
+        )
         return next(line.strip() for line in text.splitlines() if "installs" in line)
 
     several = ("nvidia-a 1", "nvidia-b 2", "onnxruntime-gpu 1.26.0")

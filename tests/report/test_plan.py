@@ -1175,8 +1175,9 @@ def test_where_a_newer_driver_alone_helps_the_versions_come_first() -> None:
         for floor, cuda, version in (("450.1", "11", "1.0"), ("525.1", "12", "2.0"))
     ]
     said: dict[str, Any] = {"verbose": False, "asked": False, "command": ""}
-    rows = {"unlock": tuple(drivers)}
-    sections = plan_sections(plan._replace(**rows), synthetic.facts(driver="9.1"), EN, **said)
+    sections = plan_sections(
+        plan._replace(unlock=tuple(drivers)), synthetic.facts(driver="9.1"), EN, **said
+    )
 
     assert [(row.head, row.text) for row in section(sections, "Update the driver to")] == [
         ("450.1 or newer", "for onnxruntime-gpu 1.0 (CUDA 11)"),
@@ -1186,8 +1187,8 @@ def test_where_a_newer_driver_alone_helps_the_versions_come_first() -> None:
         changes=(reason("other-python", python="Python 3.9"),),
         gains=(Named("onnxruntime-gpu", "1.0"),),
     )
-    rows = {"unlock": (*drivers, python)}
-    sections = plan_sections(plan._replace(**rows), synthetic.facts(driver="9.1"), EN, **said)
+    both = plan._replace(unlock=(*drivers, python))
+    sections = plan_sections(both, synthetic.facts(driver="9.1"), EN, **said)
     assert [row.text for row in section(sections, "To use the GPU, one of these")] == [
         "driver >= 450.1; or Python 3.9",
         "driver >= 525.1",
