@@ -222,7 +222,7 @@ def test_nothing_new_for_pip_check_and_uv_pip_check(stand: Stand) -> None:
 
 
 def test_a_limit_of_the_size_of_files(stand: Stand) -> None:
-    """`ulimit -f`, in a child; a quota that is used up is met in scripts/prove/faults.py."""
+    """`ulimit -f`, in a child."""
     stand.have("onnxruntime 1.22.1")
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
     child = os.fork()
