@@ -39,7 +39,7 @@ def case(tmp_path: Path) -> Iterator[Case]:
 
 
 def killed(case: Case, step: int) -> bool:
-    """Apply in a process group of its own, which is killed at the step; False: it got to the end."""
+    """Apply in a process group of its own, which is killed at the step; False: it ended first."""
     child = os.fork()
     if child == 0:
         os.setsid()
