@@ -17,7 +17,7 @@ from ..plan.reasons import Reason
 from ..resolve.candidate import Candidate, make_candidate
 from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_against
-from ..resolve.situation import Situation, situation
+from ..resolve.situation import Situation, situation_of
 from ..versions import numbers
 from .matrix import builds_in_order, document, matrix_date, pythons, summary
 from .plan_document import reasons_json
@@ -43,9 +43,9 @@ def judge_builds(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> li
     """
     found: list[JudgedBuild] = []
     for build in builds_in_order(matrix):
-        here = elsewhere(build, matrix, driver, capabilities)
-        subject = make_candidate(build, here)
-        reasons = reasons_against(subject, here)
+        situation = elsewhere(build, matrix, driver, capabilities)
+        subject = make_candidate(build, situation)
+        reasons = reasons_against(subject, situation)
         found.append(JudgedBuild(build=build, subject=subject, reasons=reasons))
     return found
 
@@ -63,7 +63,7 @@ def elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence[
             free_threaded=all(wheel.python != f"cp3{minor}" for wheel in build.wheels),
         ),
     )
-    return situation(facts, PlanOptions(), matrix)
+    return situation_of(facts, PlanOptions(), matrix)
 
 
 def runs_sections(

@@ -23,22 +23,22 @@ from .situation import Situation
 from .torch_rules import against_torch
 
 
-def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_torch(subject: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask that torch can be loaded into the same process."""
-    if subject.build.platform == here.platform and subject.build.cudnn:
-        yield from against_torch(subject.build, here)
+    if subject.build.platform == situation.platform and subject.build.cudnn:
+        yield from against_torch(subject.build, situation)
 
 
-def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_consumers(subject: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask that those who use CUDA can share cuDNN with the build.
 
     One that finds no CUDA of its own here does not make an installed release wrong. One that finds
     its cuDNN in an installed wheel, and declares nothing, keeps the major of that wheel.
     """
-    apart = subject.build.platform != here.platform or not subject.build.cudnn
-    if apart or here.options.conflicts:
+    apart = subject.build.platform != situation.platform or not subject.build.cudnn
+    if apart or situation.options.conflicts:
         return
-    for consumer in here.consumers:
+    for consumer in situation.consumers:
         if other_cuda(subject.build, consumer) and not consumer.idle:
             yield reason(
                 "consumer-other-cuda",
@@ -48,12 +48,12 @@ def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
                 needs=major(subject.build.cuda),
             )
     cuda = major(subject.build.cuda)
-    wheel = here.package(f"nvidia-cudnn-cu{cuda}")
+    wheel = situation.package(f"nvidia-cudnn-cu{cuda}")
     if wheel is None or major(wheel.version) == subject.build.cudnn:
         return
     using = tuple(
         row.by
-        for row in here.consumers
+        for row in situation.consumers
         if row.why.code == "consumer-read" and (row.cuda, row.cudnn) == (cuda, major(wheel.version))
     )
     if using:
@@ -68,24 +68,24 @@ def check_pinned_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]
     yield from subject.components.pinned
 
 
-def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_shared_folders(subject: Candidate, situation: Situation) -> Iterator[Reason]:
     """Reject wheels that own the same files as a distribution that must stay.
 
     The user's own files may require one that is not installed yet.
     """
     for component in subject.components.chosen:
-        for rival in rivals(component.release.name, here):
-            installed = here.package(rival) is not None
+        for rival in rivals(component.release.name, situation):
+            installed = situation.package(rival) is not None
             name = component.release.name
             requiring = tuple(
                 demand.by
-                for demand in here.demanded(rival)
+                for demand in situation.demanded(rival)
                 if installed or demand.distribution is None
             )
-            using = holders(here.matrix.distributions[rival], here.consumers)
+            using = holders(situation.matrix.distributions[rival], situation.consumers)
             if requiring:
                 yield reason("folder-owned", distribution=name, rival=rival, by=requiring)
-            elif installed and using and not here.options.conflicts:
+            elif installed and using and not situation.options.conflicts:
                 yield reason("folder-used", distribution=name, rival=rival, by=using)
 
 
@@ -95,18 +95,18 @@ def check_numpy(subject: Candidate, _: Situation) -> Iterator[Reason]:
         yield subject.numpy
 
 
-def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_requirements(subject: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask that installed packages allow this release and what it requires."""
-    near = nearest_pin(subject.version, here) is not None
+    near = nearest_pin(subject.version, situation) is not None
     for name in (GPU_BUILD,) if near else (CPU_BUILD, GPU_BUILD):
-        for demand in here.demanded(name):
+        for demand in situation.demanded(name):
             if not allows(demand.specifier, subject.version):
                 yield reason("demand-conflict", by=demand.by, requires=demand.of(name))
-    if subject.build.platform != here.platform:
+    if subject.build.platform != situation.platform:
         return
-    for name, needed in dependencies_of(subject.build, here).items():
-        demands = here.demanded(name)
-        installed = here.package(name)
+    for name, needed in dependencies_of(subject.build, situation).items():
+        demands = situation.demanded(name)
+        installed = situation.package(name)
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
         # Of a thousand demands most are the same text, and `requirement` makes one object of it.
@@ -125,9 +125,9 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
             )
 
 
-def check_options(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_options(subject: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for the release and the CUDA of the user's options."""
-    options = here.options
+    options = situation.options
     if options.onnxruntime and not allows(SpecifierSet(options.onnxruntime), subject.version):
         yield reason("not-wished", wish=f"--ort {options.onnxruntime}")
     if options.cuda is not None and major(subject.build.cuda) != options.cuda:

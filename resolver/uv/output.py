@@ -85,9 +85,9 @@ def _ranked(
     ranks = {tag: rank for rank, tag in enumerate(question.tags)}
     found: dict[str, tuple[int, tuple[str, str, _Row]]] = {}
     for file, url, row in files:
-        here = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
-        if here:
-            found.setdefault(file, (min(here), (file, url, row)))
+        fitting = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
+        if fitting:
+            found.setdefault(file, (min(fitting), (file, url, row)))
     return [row for _, row in sorted(found.values(), key=lambda one: one[0])]
 
 

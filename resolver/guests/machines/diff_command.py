@@ -66,8 +66,8 @@ def _compared(
     from ...matrix.load import load_matrix
     from .difference import compare
 
-    here = Interpreter(version=python or platform.python_version())
-    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, here)
+    interpreter = Interpreter(version=python or platform.python_version())
+    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, interpreter)
     known = known_capabilities(load_table("gpus"), base.platform.machine)
     return compare(old, new, hosts, base, matrix=load_matrix(), known=known)
 
