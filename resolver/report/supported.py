@@ -31,7 +31,7 @@ class JudgedBuild:
     """A build, and what speaks against it on the GPUs and the driver that were asked for."""
 
     build: Build
-    subject: Candidate
+    candidate: Candidate
     reasons: tuple[Reason, ...]
 
 
@@ -44,9 +44,9 @@ def judge_builds(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> li
     found: list[JudgedBuild] = []
     for build in builds_in_order(matrix):
         situation = elsewhere(build, matrix, driver, capabilities)
-        subject = make_candidate(build, situation)
-        reasons = reasons_against(subject, situation)
-        found.append(JudgedBuild(build=build, subject=subject, reasons=reasons))
+        candidate = make_candidate(build, situation)
+        reasons = reasons_against(candidate, situation)
+        found.append(JudgedBuild(build=build, candidate=candidate, reasons=reasons))
     return found
 
 
@@ -94,7 +94,7 @@ def runs_sections(
 def _running(row: JudgedBuild, texts: Texts) -> str:
     cudnn = [
         f"cuDNN {component.release.version}"
-        for component in row.subject.components.chosen
+        for component in row.candidate.components.chosen
         if component.release.name.startswith("nvidia-cudnn")
     ]
     wheels = ", ".join([f"CUDA {row.build.cuda}", *cudnn])
@@ -112,7 +112,7 @@ def runs_json(
             "reasons": reasons_json(row.reasons, texts),
             "packages": [
                 {"name": component.release.name, "version": component.release.version}
-                for component in row.subject.components.chosen
+                for component in row.candidate.components.chosen
                 if not row.reasons
             ],
         }

@@ -39,10 +39,10 @@ def make_candidate(
     picked: Picked | None = None,
 ) -> Candidate:
     """Return the candidate for `build`, with the wheels of `choose_nvidia_wheels`."""
-    subject = without_wheels(build, situation)
+    candidate = without_wheels(build, situation)
     if build.platform != situation.platform:
-        return subject
-    return subject._replace(
+        return candidate
+    return candidate._replace(
         components=choose_nvidia_wheels(
             build, situation, first_failure_only=first_failure_only, picked=picked
         ),

@@ -45,9 +45,9 @@ class Changes(NamedTuple):
         return bool(self.uninstall or self.install or self.companions or self.requires)
 
 
-def changes_for(subject: Candidate, situation: Situation) -> Changes:
-    """Return the changes that install the wheels of `subject`."""
-    build = situation.distributions_of(subject.build)
+def changes_for(candidate: Candidate, situation: Situation) -> Changes:
+    """Return the changes that install the wheels of `candidate`."""
+    build = situation.distributions_of(candidate.build)
     owners = tuple(
         package.name
         for package in situation.facts.packages
@@ -55,7 +55,7 @@ def changes_for(subject: Candidate, situation: Situation) -> Changes:
         and package.name != build[0].name
         and not (package.provided or package.outside)
     )
-    chosen = subject.components.chosen
+    chosen = candidate.components.chosen
     displaced = {
         rival
         for component in chosen
@@ -63,50 +63,50 @@ def changes_for(subject: Candidate, situation: Situation) -> Changes:
         for rival in rivals(component.release.name, situation)
         if (installed := situation.package(rival)) is not None and not installed.outside
     }
-    displaced |= displaced_by(subject.tensorrt, situation) | displaced_by_plugin(
-        subject.plugin, situation
+    displaced |= displaced_by(candidate.tensorrt, situation) | displaced_by_plugin(
+        candidate.plugin, situation
     )
-    assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
-    index = subject.build.index_url
-    own = [wheel_on(index, row.name, row.version, subject.wheel) for row in build]
-    install = [*own] if owners or not _build_is_installed(subject, situation) else []
-    system = _system_libraries(subject, situation)
+    assert candidate.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
+    index = candidate.build.index_url
+    own = [wheel_on(index, row.name, row.version, candidate.wheel) for row in build]
+    install = [*own] if owners or not _build_is_installed(candidate, situation) else []
+    system = _system_libraries(candidate, situation)
     missing = [component for component in chosen if not component.installed]
     names = {component.release.name for component in missing}
     served = all(
-        need.library in system for need in subject.build.needs if need.distribution in names
+        need.library in system for need in candidate.build.needs if need.distribution in names
     )
     # Libraries of the system that serve are left alone; a plan that installs anything installs all
     # wheels.
-    extra = (subject.runtime, subject.tensorrt, subject.plugin)
+    extra = (candidate.runtime, candidate.tensorrt, candidate.plugin)
     beside = [component for component in extra if component]
     coming = [component for component in beside if not component.installed]
-    unfit = subject.runtime in coming and is_unfit(subject.build, situation)
-    asked = subject.tensorrt in coming or subject.plugin in coming
+    unfit = candidate.runtime in coming and is_unfit(candidate.build, situation)
+    asked = candidate.tensorrt in coming or candidate.plugin in coming
     if install or displaced or unfit or asked or not served:
         install += [_wheel(component) for component in (*missing, *coming)]
         system = {}
     else:
         displaced = set()
-    if isinstance(subject.numpy, Component):
-        install.append(_wheel(subject.numpy))
+    if isinstance(candidate.numpy, Component):
+        install.append(_wheel(candidate.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
-    requires = missing_requirements(subject.build, situation)
+    requires = missing_requirements(candidate.build, situation)
     kept = [component for component in (*chosen, *beside) if component.installed]
     wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
-    placeholder = placeholder_version(subject.version, situation)
+    placeholder = placeholder_version(candidate.version, situation)
     expected = expected_companions(
         selection, situation.matrix, situation.platform, situation.matrix.modules, placeholder
     )
-    unused = subject.plugin is not None and LIBRARIES not in expected  # nothing is left to load
+    unused = candidate.plugin is not None and LIBRARIES not in expected  # nothing is left to load
     changing = bool(uninstall or install or requires)
     loaded = situation.package(LIBRARIES) is not None
-    if not (changing or loaded) and _works_unloaded(subject, system, situation):
+    if not (changing or loaded) and _works_unloaded(candidate, system, situation):
         expected = {name: version for name, version in expected.items() if name != LIBRARIES}
     companions = _companions(expected, situation, changing=changing)
     if loaded or LIBRARIES in {row.name for row in companions}:
-        of_wheels = {need.library for need in subject.build.needs if need.distribution in wheels}
+        of_wheels = {need.library for need in candidate.build.needs if need.distribution in wheels}
         system = {name: system[name] for name in system.keys() - of_wheels}
     return Changes(
         selection=selection,
@@ -157,9 +157,9 @@ def _companions(
 
 
 def _works_unloaded(
-    subject: Candidate, system: Mapping[str, Library], situation: Situation
+    candidate: Candidate, system: Mapping[str, Library], situation: Situation
 ) -> bool:
-    """Tell whether a program finds all libraries of `subject` by itself, and shares no others.
+    """Tell whether a program finds all libraries of `candidate` by itself, and shares no others.
 
     A torch in the same process loads the wheels, whose cuDNN and the system's would meet. What
     LD_LIBRARY_PATH names in this shell, a service does not find; where the driver is that of
@@ -168,19 +168,19 @@ def _works_unloaded(
     named = situation.facts.environment.get("LD_LIBRARY_PATH", "").split(":")
     of_image = situation.facts.sources.get("driver") == "--driver"
     of_shell = () if of_image else tuple(f"{path.rstrip('/')}/" for path in named if path)
-    wanted = {need.library for need in subject.build.needs if need.distribution}
+    wanted = {need.library for need in candidate.build.needs if need.distribution}
     found = [system.get(library) for library in wanted]
     lasting = all(row and not (row.path or "").startswith(of_shell) for row in found)
     return lasting and (
-        not situation.consumers or wanted <= lying_in_wheels(system, subject, situation)
+        not situation.consumers or wanted <= lying_in_wheels(system, candidate, situation)
     )
 
 
 def lying_in_wheels(
-    system: Mapping[str, Library], subject: Candidate, situation: Situation
+    system: Mapping[str, Library], candidate: Candidate, situation: Situation
 ) -> set[str]:
-    """Return those of the libraries `system`, by name, that lie in the kept wheels of `subject`."""
-    kept = [component.release for component in subject.components.chosen if component.installed]
+    """Return which of the libraries `system`, by name, lie in the kept wheels of `candidate`."""
+    kept = [component.release for component in candidate.components.chosen if component.installed]
     rows = (libraries_of(situation.matrix.distributions[row.name], row) for row in kept)
     places = {name: path for row in rows if row for name, path in row.libraries.items()}
     return {
@@ -190,18 +190,18 @@ def lying_in_wheels(
     }
 
 
-def _build_is_installed(subject: Candidate, situation: Situation) -> bool:
-    """Tell whether the folder `onnxruntime` holds the whole build of `subject`."""
-    if situation.other_way or subject.plugin:
-        return subject.build.index_url == INSTALLED
+def _build_is_installed(candidate: Candidate, situation: Situation) -> bool:
+    """Tell whether the folder `onnxruntime` holds the whole build of `candidate`."""
+    if situation.other_way or candidate.plugin:
+        return candidate.build.index_url == INSTALLED
     build = situation.facts.onnxruntime
     return (
-        situation.installed_release == subject.version
+        situation.installed_release == candidate.version
         and build is not None
         and build.intact
         and build.distribution in {None, GPU_BUILD}
-        and build.version in {None, subject.version}
-        and is_same_major(subject.build.cuda, build.cuda)
+        and build.version in {None, candidate.version}
+        and is_same_major(candidate.build.cuda, build.cuda)
     )
 
 
@@ -210,28 +210,30 @@ def _wheel(component: Component) -> Wheel:
     return wheel_on(row.index_url, row.name, row.version, row)
 
 
-def _system_libraries(subject: Candidate, situation: Situation) -> dict[str, Library]:
+def _system_libraries(candidate: Candidate, situation: Situation) -> dict[str, Library]:
     """Return the needed libraries that the loader finds outside the wheels and that can serve."""
     # The loader takes the first of a name, whether it can serve or not.
     first = {library.name: library for library in reversed(situation.facts.libraries)}
     return {
         need.library: first[need.library]
-        for need in subject.build.needs
+        for need in candidate.build.needs
         if need.distribution
         and need.library in first
         and _serves(first[need.library], need, situation)
     }
 
 
-def not_in_system(subject: Candidate, situation: Situation) -> set[str]:
-    """Return the wheels of `subject` that the system does not stand in for.
+def not_in_system(candidate: Candidate, situation: Situation) -> set[str]:
+    """Return the wheels of `candidate` that the system does not stand in for.
 
     The others come only because a plan that installs some brings all of them.
     """
-    system, needs = _system_libraries(subject, situation), subject.build.needs
+    system, needs = _system_libraries(candidate, situation), candidate.build.needs
     lacking = {need.distribution for need in needs if need.library not in system}
     served = {need.distribution for need in needs} - lacking
-    wheels = {component.release.name: component.release for component in subject.components.chosen}
+    wheels = {
+        component.release.name: component.release for component in candidate.components.chosen
+    }
     found, waiting = set[str](), [name for name in wheels if name in lacking]
     while waiting:
         name = waiting.pop()

@@ -24,36 +24,36 @@ def check_gpu_present(_: Candidate, situation: Situation) -> Iterator[Reason]:
         yield reason("no-gpu-left" if situation.facts.gpus else "no-gpu")
 
 
-def check_platform(subject: Candidate, situation: Situation) -> Iterator[Reason]:
+def check_platform(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for a build for this system, and a system that such wheels run on."""
     platform = situation.facts.platform
     if platform.jetson is not None:
         yield reason("jetson")
     if platform.libc is not None and platform.libc.startswith("musl"):
         yield reason("musl", libc=platform.libc)
-    elif subject.build.platform != situation.platform:
+    elif candidate.build.platform != situation.platform:
         yield reason("no-wheel-platform", platform=situation.platform)
-    elif refusal := too_old_glibc(subject.build.glibc, situation):
+    elif refusal := too_old_glibc(candidate.build.glibc, situation):
         yield refusal
 
 
-def check_python(subject: Candidate, situation: Situation) -> Iterator[Reason]:
+def check_python(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for a wheel for this Python."""
     if situation.facts.python.implementation != "cpython":
         yield reason("not-cpython", implementation=situation.facts.python.implementation)
-    elif subject.wheel is None and subject.build.platform == situation.platform:
+    elif candidate.wheel is None and candidate.build.platform == situation.platform:
         yield reason("no-wheel-python", python=situation.abi)
 
 
-def check_python_age(subject: Candidate, situation: Situation) -> Iterator[Reason]:
+def check_python_age(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for a Python that pip and uv install into, but for what is installed already."""
     python = situation.facts.python.version
-    if numbers(python) < OLDEST and subject.version != situation.installed_release:
+    if numbers(python) < OLDEST and candidate.version != situation.installed_release:
         oldest = ".".join(map(str, OLDEST))
         yield reason("python-too-old", python=python, oldest=oldest)
 
 
-def check_driver(subject: Candidate, situation: Situation) -> Iterator[Reason]:
+def check_driver(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for a driver that runs the CUDA major of the build."""
     driver = situation.facts.driver
     if driver is None:
@@ -62,15 +62,15 @@ def check_driver(subject: Candidate, situation: Situation) -> Iterator[Reason]:
         yield reason("driver-unreadable", error=driver.error_evidence)
     elif situation.driver_cuda is None:
         yield reason("driver-unknown")
-    elif refusal := too_old_driver(subject.build.cuda, situation):
+    elif refusal := too_old_driver(candidate.build.cuda, situation):
         yield refusal
     if refusal := unsupported_gpu(situation):
         yield refusal
 
 
-def check_gpu_code(subject: Candidate, situation: Situation) -> Iterator[Reason]:
+def check_gpu_code(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for code in the provider that every GPU can run."""
-    build = subject.build
+    build = candidate.build
     for capability in capabilities(situation) if build.platform == situation.platform else ():
         how = runs_on(build.sass, build.ptx, capability)
         if how == "no":
@@ -88,9 +88,9 @@ def check_gpu_code(subject: Candidate, situation: Situation) -> Iterator[Reason]
             )
 
 
-def check_tensorrt(subject: Candidate, situation: Situation) -> Iterator[Reason]:
+def check_tensorrt(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for a TensorRT that the build links, and GPUs that it supports, if the user wants it."""
-    build = subject.build
+    build = candidate.build
     wanted = library_major(build.tensorrt or "")
     if situation.options.provider != "tensorrt" or build.platform != situation.platform:
         return
@@ -112,12 +112,12 @@ def check_tensorrt(subject: Candidate, situation: Situation) -> Iterator[Reason]
             yield reason("tensorrt-gpu-too-old", gpu=gpu, floor=floor, wheel=wheel)
 
 
-def check_plugin(subject: Candidate, situation: Situation) -> Iterator[Reason]:
+def check_plugin(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for GPUs that the provider of a plugin takes: it gives no device for another one.
 
     Seen with 0.5.0 of TensorRT-RTX on an H100, 9.0, for which its library has code.
     """
-    row = subject.build.plugin
+    row = candidate.build.plugin
     if row is None or not row.capabilities or row.platform != situation.platform:
         return
     taken = row.capabilities
@@ -127,6 +127,6 @@ def check_plugin(subject: Candidate, situation: Situation) -> Iterator[Reason]:
             yield reason("provider-refuses-gpu", provider=row.provider, gpu=gpu, taken=named)
 
 
-def check_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:
+def check_libraries(candidate: Candidate, _: Situation) -> Iterator[Reason]:
     """Ask for nvidia wheels with every library, for this platform and these GPUs."""
-    yield from subject.components.reasons
+    yield from candidate.components.reasons

@@ -178,8 +178,8 @@ def _runs(
 
 
 def _fits(build: Build, situation: Situation) -> bool:
-    subject = without_wheels(build, situation)
-    return not any(True for rule in BUILD_RULES for _ in rule(subject, situation))
+    candidate = without_wheels(build, situation)
+    return not any(True for rule in BUILD_RULES for _ in rule(candidate, situation))
 
 
 def _torch(build: Build, matrix: Matrix) -> Iterator[TorchBuild]:

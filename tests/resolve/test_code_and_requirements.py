@@ -93,8 +93,8 @@ def test_gpus_of_one_kind_count_once_and_the_lowest_comes_first() -> None:
 
 
 def refused(at: Situation, *which: str) -> list[tuple[str, dict[str, str]]]:
-    subject = make_candidate(build(*which), at)
-    return [(why.code, values_of(why)) for why in check_gpu_code(subject, at)]
+    candidate = make_candidate(build(*which), at)
+    return [(why.code, values_of(why)) for why in check_gpu_code(candidate, at)]
 
 
 def test_every_gpu_needs_code_and_the_driver_of_its_ptx() -> None:

@@ -146,9 +146,9 @@ def test_who_uses_another_cuda_with_the_same_cudnn_is_in_the_way() -> None:
     assert values == {"by": "transformer 4.2", "cuda": "12", "cudnn": "9", "needs": "13"}
     assert said(environment_rules.check_consumers, at) == []
     assert said(environment_rules.check_consumers, at, "1.31.0", "linux_aarch64") == []
-    subject = candidate(at, "1.31.0")
-    subject = subject._replace(build=subject.build._replace(cudnn=""))  # as a plugin has it
-    assert list(environment_rules.check_consumers(subject, at)) == []
+    made = candidate(at, "1.31.0")
+    made = made._replace(build=made.build._replace(cudnn=""))  # as a plugin has it
+    assert list(environment_rules.check_consumers(made, at)) == []
     allowed = here(
         *("transformer 4.2", "nvidia-cublas-cu12 12.8.4"), options=PlanOptions(conflicts=True)
     )

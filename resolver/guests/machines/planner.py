@@ -175,13 +175,13 @@ def _target(
     builds = {(build.version, build.platform): build for build in situation.matrix.builds}
     build = builds[share.version, situation.platform]
     components = Components(chosen=share.wheels[situation.platform])
-    subject = without_wheels(build, situation, components)._replace(
+    candidate = without_wheels(build, situation, components)._replace(
         runtime=runtime_for(build, situation), tensorrt=tensorrt_for(build, situation)
     )
-    changes = changes_for(subject, situation)
+    changes = changes_for(candidate, situation)
     plan = Plan(
         verdict="fixable",
-        why=reasons_for(subject, situation),
+        why=reasons_for(candidate, situation),
         cuda=major(build.cuda),
         selection=changes.selection,
         install=changes.install,

@@ -135,8 +135,8 @@ class FleetSolver:
         if not self._held[member]:  # nobody needs a wheel that could share a folder
             return True
         components = Components(chosen=wheels[situation.platform])
-        subject = without_wheels(self.build(version, member), situation, components)
-        return not any(True for _ in check_shared_folders(subject, situation))
+        candidate = without_wheels(self.build(version, member), situation, components)
+        return not any(True for _ in check_shared_folders(candidate, situation))
 
     def shares(self, version: str) -> list[ServedGroup]:
         """Return the largest sets of machines that a release serves with one set of wheels each."""

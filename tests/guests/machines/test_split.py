@@ -141,9 +141,9 @@ def test_folders_are_looked_at_where_somebody_needs_what_lies_in_them(
     asked: list[Situation] = []
     real = environment_rules.check_shared_folders
 
-    def check(subject: Any, machine: Situation) -> Any:
+    def check(candidate: Any, machine: Situation) -> Any:
         asked.append(machine)
-        return real(subject, machine)
+        return real(candidate, machine)
 
     monkeypatch.setattr(split, "check_shared_folders", check)
     there = "nvidia-cudnn-cu13 9.12.0"
