@@ -150,13 +150,13 @@ def on_described_machine(facts: Facts, machine: MachineOptions, *, new: bool) ->
             raise Error("other-platform", wanted=machine.platform, path=path, here=own.name)
         kept = {key: text for key, text in facts.sources.items() if key not in OF_DRIVER}
         return facts._replace(driver=driver, gpus=read.gpus, sources=kept | named)
-    told = machine.platform or read.expected or own.name
+    expected = machine.platform or read.expected or own.name
     named |= {
         "python": facts.sources["python"],
         "platform": "--platform" if machine.platform else "",
     }
     return facts._replace(
-        platform=PLATFORMS[own.name if own.is_of(told) else told],
+        platform=PLATFORMS[own.name if own.is_of(expected) else expected],
         driver=driver,
         gpus=read.gpus,
         toolkits=(),

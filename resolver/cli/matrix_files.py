@@ -41,12 +41,12 @@ def readings_folder(environ: Mapping[str, str]) -> Path | None:
     folder = cache_folder(environ)
     if folder is None or is_own_place(folder / "readings"):
         return folder and folder / "readings"
-    _tell_of_other(folder, user_language(environ))
+    _report_other_owner(folder, user_language(environ))
     return None
 
 
 @functools.cache
-def _tell_of_other(folder: Path, language: Language) -> None:
+def _report_other_owner(folder: Path, language: Language) -> None:
     print_notice(load_texts(language).label("cache-not-own", folder=folder))
 
 

@@ -78,7 +78,9 @@ def together(situation: Situation, judged: Judged, steps: Sequence[Step]) -> Ite
         if works:
             found[kinds] = size
             gain = Named(row.package, row.version)
-            yield Unlock(changes=tuple(_told(combination, row, gain, situation)), gains=(gain,))
+            yield Unlock(
+                changes=tuple(_described_changes(combination, row, gain, situation)), gains=(gain,)
+            )
 
 
 class _Answers:
@@ -124,7 +126,7 @@ def _codes_against(build: Build, situation: Situation) -> set[str]:
     return {why.code for rule in rules for why in rule(candidate, situation)}
 
 
-def _told(
+def _described_changes(
     combination: Sequence[Step], row: Rejected, gain: Named, situation: Situation
 ) -> Iterator[Reason]:
     """Yield the changes of a combination; its packages are one of them."""

@@ -127,9 +127,9 @@ def plan_on_machine(facts: Facts, machine: Facts, options: PlanOptions, matrix: 
 
     Nothing of it runs on another processor; Windows runs it in its Linux.
     """
-    told = machine.sources.get("platform") != ""
+    platform_is_known = machine.sources.get("platform") != ""
     built, wanted = facts.platform.machine, machine.platform.machine
-    if told and built != wanted:
+    if platform_is_known and built != wanted:
         other = finding("other-processor", "error", machine=wanted, built=built)
         return Plan("impossible", matrix.date, matrix.digest, findings=(other,))
     plan = resolve(on_machine(facts, machine), options, matrix, unlocking=False)

@@ -219,9 +219,9 @@ def _is_driver_unseen(explanation: Explanation, facts: Facts, plan: Plan) -> boo
     """
     named = facts.package(GPU_BUILD) is not None  # it is no finding, so it works
     newer = any(each.code == "driver-too-old" for row in plan.rejected for each in row.reasons)
-    told = facts.sources.get("driver", "").startswith(TEXT) and plan.verdict != "impossible"
+    described = facts.sources.get("driver", "").startswith(TEXT) and plan.verdict != "impossible"
     either = any(map(_INSUFFICIENT.search, _lines(explanation)))
-    return told and either and (named or not newer)
+    return described and either and (named or not newer)
 
 
 def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:
