@@ -96,7 +96,7 @@ def findings(
 
 
 def findings_around(situation: Situation, best: Build | None) -> tuple[Finding, ...]:
-    """Return what no package mends: of the machine, the environment, and TensorRT for `best`."""
+    """Return what no package fixes: of the machine, the environment, and TensorRT for `best`."""
     other = tensorrt_findings(situation, best) if best else ()
     return (*_place(situation), *machine_findings(situation), *other)
 

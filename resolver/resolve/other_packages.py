@@ -13,7 +13,7 @@ from .findings_others import release_for_cudnn
 from .situation import OF_TORCH, Situation
 
 _BY_THEIR_CUDA = {"consumer-other-cuda", "consumer-other-cudnn", "folder-owned", "folder-used"}
-"""The reasons that another version of the package need not mend."""
+"""The reasons that another version of the package need not fix."""
 
 
 def blocking_names(reasons: Sequence[Reason]) -> list[str]:

@@ -71,7 +71,7 @@ def tensorrt_findings(
 ) -> Iterator[Finding]:
     """Say that none of the installed TensorRTs is the one that `build` links.
 
-    `component` is the wheel that the plan has; what it brings, the plan mends.
+    `component` is the wheel that the plan has; what it brings, the plan fixes.
     """
     wanted, facts = library_major(build.tensorrt or ""), situation.facts
     installed: list[tuple[Fact, str]] = [
