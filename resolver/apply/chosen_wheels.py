@@ -69,12 +69,12 @@ def choose_wheels(  # noqa: PLR0917
     except Error as error:
         if error.code != "requirements-impossible" or not incoming_torch(plan):
             raise
-        there = {
+        installed = {
             name: version
             for name, version in installed_versions(target).items()
             if name not in movable
         }
-        question = replace(question, within=(), preferred=there)
+        question = replace(question, within=(), preferred=installed)
         pinned = compile_plan(uv, question, index, folder, progress)
     best = first_of_each(pinned)
     return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in best)

@@ -154,8 +154,8 @@ def roll_back(
 
 def _gone(site: Site) -> Error:
     """Return what to raise where the journal is not there any more."""
-    there = os.path.isdir(site.purelib)
-    return Error("restore-lost" if there else "restore-moved", path=site.prefix)
+    exists = os.path.isdir(site.purelib)
+    return Error("restore-lost" if exists else "restore-moved", path=site.prefix)
 
 
 def _note_begin(folder: Path, records: tuple[Record, ...]) -> None:

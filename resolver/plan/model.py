@@ -19,7 +19,7 @@ TENSORRT_COSTS_CUDA = "tensorrt-costs-cuda"
 NO_DRIVER = frozenset({"driver-unreadable", "mig-without-instance", *EXPLAINED_ERRORS.values()})
 """The findings that the driver does not work."""
 OUTSIDE = IN_FRONT | NO_DRIVER | {TENSORRT_COSTS_CUDA}
-"""The errors that no change of the environment mends, and that leave a plan possible."""
+"""The errors that no change of the environment fixes, and that leave a plan possible."""
 ALLOWANCES = {
     "conda-environment": "conda",
     "pixi-environment": "conda",

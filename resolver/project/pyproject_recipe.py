@@ -170,7 +170,7 @@ def for_pipenv(document: _Table, wanted: Wanted) -> None:
 def _set_lines(document: _Table, wanted: Wanted, *, adds: bool, loader: str = "") -> None:
     """Replace the lines of onnxruntime that the planned version does not meet; add what lacks."""
     loader = loader or f"{LIBRARIES}; {wanted.marker}"
-    there: set[str] = set()
+    present: set[str] = set()
     beside: tuple[MutableSequence[Any], int] | None = None
     for rows in _lists(document):
         for at, line in enumerate(list(rows)):
@@ -180,10 +180,10 @@ def _set_lines(document: _Table, wanted: Wanted, *, adds: bool, loader: str = ""
             new = loader if name == LIBRARIES else with_served_bound(line, wanted)
             if new != line:
                 rows[at] = new
-            there.add(name)
+            present.add(name)
             beside = beside or (rows, at + 1)
     lacking = {CPU_BUILD: f"{CPU_BUILD}; {wanted.marker}", LIBRARIES: loader}
-    lines = [line for name, line in lacking.items() if name not in there]
+    lines = [line for name, line in lacking.items() if name not in present]
     if adds and lines:
         if beside is None:
             project = _made_table(document, "project")

@@ -27,7 +27,7 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     taken = newest_first(plan.release or "0")
     others = [row for row in plan.rejected if row.package != GPU_BUILD]
     why = {
-        row.version: (_told(row, texts, verbose=verbose), newest_first(row.version) > taken)
+        row.version: (_why_rejected(row, texts, verbose=verbose), newest_first(row.version) > taken)
         for row in plan.rejected
         if row.package == GPU_BUILD
     }
@@ -37,7 +37,7 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     rows = [Row(head=texts.versions(versions), text=text) for versions, (text, _) in shown]
     named = others if verbose else others[:SHORT]
     for row in named:
-        text = _told(row, texts, verbose=verbose)
+        text = _why_rejected(row, texts, verbose=verbose)
         rows.append(Row(head=f"{row.package} {row.version}", text=text))
     hidden = len(plan.rejected) - len(named) - sum(len(group[0]) for group in shown)
     if hidden:
@@ -45,7 +45,7 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     return Section(heading=texts.label("rejected"), rows=tuple(rows))
 
 
-def _told(row: Rejected, texts: Texts, *, verbose: bool) -> str:
+def _why_rejected(row: Rejected, texts: Texts, *, verbose: bool) -> str:
     """Return why `row` is rejected: all of it, or the first reason and who else excludes it."""
     text = reason_text(row.reasons, texts, verbose=verbose)
     others = [by for by in row.blockers if by not in row.reasons[0].by]

@@ -17,7 +17,7 @@ from ..plan.reasons import Reason
 from ..resolve.candidate import Candidate, make_candidate
 from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_against
-from ..resolve.situation import Situation, situation
+from ..resolve.situation import Situation, situation_of
 from ..versions import numbers
 from .matrix import builds_in_order, document, matrix_date, pythons, summary
 from .plan_document import reasons_json
@@ -31,7 +31,7 @@ class JudgedBuild:
     """A build, and what speaks against it on the GPUs and the driver that were asked for."""
 
     build: Build
-    subject: Candidate
+    candidate: Candidate
     reasons: tuple[Reason, ...]
 
 
@@ -43,10 +43,10 @@ def judge_builds(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> li
     """
     found: list[JudgedBuild] = []
     for build in builds_in_order(matrix):
-        here = elsewhere(build, matrix, driver, capabilities)
-        subject = make_candidate(build, here)
-        reasons = reasons_against(subject, here)
-        found.append(JudgedBuild(build=build, subject=subject, reasons=reasons))
+        situation = elsewhere(build, matrix, driver, capabilities)
+        candidate = make_candidate(build, situation)
+        reasons = reasons_against(candidate, situation)
+        found.append(JudgedBuild(build=build, candidate=candidate, reasons=reasons))
     return found
 
 
@@ -63,7 +63,7 @@ def elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence[
             free_threaded=all(wheel.python != f"cp3{minor}" for wheel in build.wheels),
         ),
     )
-    return situation(facts, PlanOptions(), matrix)
+    return situation_of(facts, PlanOptions(), matrix)
 
 
 def runs_sections(
@@ -94,7 +94,7 @@ def runs_sections(
 def _running(row: JudgedBuild, texts: Texts) -> str:
     cudnn = [
         f"cuDNN {component.release.version}"
-        for component in row.subject.components.chosen
+        for component in row.candidate.components.chosen
         if component.release.name.startswith("nvidia-cudnn")
     ]
     wheels = ", ".join([f"CUDA {row.build.cuda}", *cudnn])
@@ -112,7 +112,7 @@ def runs_json(
             "reasons": reasons_json(row.reasons, texts),
             "packages": [
                 {"name": component.release.name, "version": component.release.version}
-                for component in row.subject.components.chosen
+                for component in row.candidate.components.chosen
                 if not row.reasons
             ],
         }

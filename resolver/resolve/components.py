@@ -67,7 +67,11 @@ class SharingMachines(NamedTuple):
 
 
 def choose_nvidia_wheels(
-    build: Build, here: Situation, *, first_failure_only: bool = False, picked: Picked | None = None
+    build: Build,
+    situation: Situation,
+    *,
+    first_failure_only: bool = False,
+    picked: Picked | None = None,
 ) -> Components:
     """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
 
@@ -76,9 +80,9 @@ def choose_nvidia_wheels(
     `first_failure_only` ends at the first that shows that none can do. `picked` is read and
     extended; use it for one situation only.
     """
-    machines = SharingMachines((here,), here.demands, {} if picked is None else picked)
+    machines = SharingMachines((situation,), situation.demands, {} if picked is None else picked)
     attempts: list[Components] = []
-    for toolkit in toolkits_to_try(build, here):
+    for toolkit in toolkits_to_try(build, situation):
         picks = dict(pick_all(toolkit, build, machines))
         failures = {name: pick for name, pick in picks.items() if isinstance(pick, Reason)}
         chosen = [pick for _, pick in sorted(picks.items()) if isinstance(pick, Component)]
@@ -92,7 +96,9 @@ def choose_nvidia_wheels(
                 pinned=tuple(why for name, why in failures.items() if name in held),
             )
         )
-        pinned = any(_is_pinned(here.matrix.distributions[name], machines) for name in failures)
+        pinned = any(
+            _is_pinned(situation.matrix.distributions[name], machines) for name in failures
+        )
         if first_failure_only and pinned:  # it fails so with every toolkit release
             break
     unknown = reason("toolkit-unknown", cuda=build.cuda, version=build.version)
@@ -115,10 +121,10 @@ def _serves_alone(
     return isinstance(pick_release(distribution, version, build, alone), Component)
 
 
-def toolkits_to_try(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
+def toolkits_to_try(build: Build, situation: Situation) -> Iterator[ToolkitRelease]:
     """Yield the toolkit releases to try: its own, newest patch first, then newer ones."""
     built = numbers(build.cuda)[:2]
-    newest = sorted(here.matrix.toolkits, key=lambda row: numbers(row.version), reverse=True)
+    newest = sorted(situation.matrix.toolkits, key=lambda row: numbers(row.version), reverse=True)
     for toolkit in sorted(newest, key=lambda row: numbers(row.version)[:2]):
         minor = numbers(toolkit.version)[:2]
         if minor[0] == built[0] and minor >= built:
@@ -136,12 +142,12 @@ def pick_all(
     A distribution of the toolkit is taken in the toolkit's version, unless something that stays
     does not allow that; `held` names versions that go before both.
     """
-    here = machines.each[0]
+    situation = machines.each[0]
     waiting = sorted({need.distribution for need in build.needs if need.distribution})
     visited: set[str] = set()
     while waiting:
         name = waiting.pop(0)
-        distribution = here.matrix.distributions.get(name)
+        distribution = situation.matrix.distributions.get(name)
         if name in visited or distribution is None:  # the matrix does not follow every requirement
             continue
         visited.add(name)
@@ -151,20 +157,20 @@ def pick_all(
         pick = pick_release(distribution, version, build, machines)
         yield name, pick
         if isinstance(pick, Component):
-            waiting.extend(required_distributions(pick.release, distribution, here))
+            waiting.extend(required_distributions(pick.release, distribution, situation))
 
 
 def required_distributions(
-    release: Release, distribution: Distribution, here: Situation
+    release: Release, distribution: Distribution, situation: Situation
 ) -> Iterator[str]:
     """Yield the distributions that `release` needs: those it names, links, and loads later."""
     for text in release.requires:
         wanted = requirement(text)
-        if wanted is not None and is_in_force(wanted, here.markers, ""):
+        if wanted is not None and is_in_force(wanted, situation.markers, ""):
             yield canonicalize_name(wanted.name)
     contents = libraries_of(distribution, release)
     for library in (*contents.links, *contents.loads) if contents else ():
-        provider = here.matrix.providers.get((distribution.cuda, library))
+        provider = situation.matrix.providers.get((distribution.cuda, library))
         if provider is not None:
             yield provider
 
@@ -177,14 +183,14 @@ def pick_release(
     Only `version` counts where it is given, otherwise the newest that serves.
     """
     needs = tuple(need for need in build.needs if need.distribution == distribution.name)
-    older = all(_older_may_stay(distribution, build, here) for here in machines.each)
+    older = all(_older_may_stay(distribution, build, situation) for situation in machines.each)
     key = distribution.name, version, needs, older
     if key not in machines.picked:
         machines.picked[key] = _pick(distribution, version, needs, machines, older=older)
     return machines.picked[key]
 
 
-def _older_may_stay(distribution: Distribution, build: Build, here: Situation) -> bool:
+def _older_may_stay(distribution: Distribution, build: Build, situation: Situation) -> bool:
     """Tell whether a release older than the toolkit of `build` may stay where it has every symbol.
 
     Symbols are read from the files; whether it computes right with a build for a newer one nobody
@@ -193,7 +199,9 @@ def _older_may_stay(distribution: Distribution, build: Build, here: Situation) -
     """
     if not distribution.name.startswith("nvidia-cublas"):
         return True
-    return here.installed_release == build.version or bool(holders(distribution, here.consumers))
+    return situation.installed_release == build.version or bool(
+        holders(distribution, situation.consumers)
+    )
 
 
 def _pick(
@@ -205,7 +213,9 @@ def _pick(
     older: bool,
 ) -> Component | Reason:
     def refusal_of(row: Release) -> Reason | None:
-        reasons = (_why_unusable(row, distribution, needs, here) for here in machines.each)
+        reasons = (
+            _why_unusable(row, distribution, needs, situation) for situation in machines.each
+        )
         return next(filter(None, reasons), None)
 
     name = distribution.name
@@ -221,9 +231,9 @@ def _pick(
         older or version is None or numbers(installed.version)[:2] >= numbers(version)[:2]
     )
     kept = installed.version if installed is not None and installed.intact and fresh else None
-    there = [row for row in allowed if row.version == kept]
-    there += _allowed(demands, [*releases_in_torch(distribution, needs, machines.each[0])])
-    for row in there:
+    preferred = [row for row in allowed if row.version == kept]
+    preferred += _allowed(demands, [*releases_in_torch(distribution, needs, machines.each[0])])
+    for row in preferred:
         if refusal_of(row) is None:
             return Component(release=row, installed=True)
     rows = [row for row in allowed if version in {None, row.version}]
@@ -294,7 +304,9 @@ def usable_releases(
     rows = [*_allowed(demands, _releases(distribution, machines))]
     rows.sort(key=lambda row: newest_first(row.version), reverse=True)
     for row in sorted(rows, key=order):
-        if not any(_why_unusable(row, distribution, needs, here) for here in machines.each):
+        if not any(
+            _why_unusable(row, distribution, needs, situation) for situation in machines.each
+        ):
             yield row
 
 
@@ -323,11 +335,11 @@ def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) ->
 
 
 def _why_unusable(
-    release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], here: Situation
+    release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], situation: Situation
 ) -> Reason | None:
     """Return why `release` lacks what is needed of it here, or None."""
     named = f"{release.name} {release.version}"
-    if not glibc_suffices(here, release.glibc):
+    if not glibc_suffices(situation, release.glibc):
         return reason("library-glibc", distribution=named, glibc=str(release.glibc))
     contents = libraries_of(distribution, release)
     for need in needs:
@@ -335,27 +347,31 @@ def _why_unusable(
         if contents is None or need.library not in contents.libraries or not exported:
             return reason("library-lacks", distribution=named, library=need.library)
     code = row_of(distribution.code, release)
-    gpu = code and gpu_without_code(code, release.name, here, ptx=_compiles(release, here))
+    gpu = code and gpu_without_code(
+        code, release.name, situation, ptx=_compiles(release, situation)
+    )
     return reason("library-no-gpu-code", distribution=named, gpu=gpu) if gpu else None
 
 
-def _compiles(release: Release, here: Situation) -> bool:
+def _compiles(release: Release, situation: Situation) -> bool:
     """Tell whether the driver is as new as the toolkit that made the PTX in `release`."""
     toolkits = [
         numbers(toolkit.version)[:2]
-        for toolkit in here.matrix.toolkits
+        for toolkit in situation.matrix.toolkits
         if toolkit.components.get(release.name) == release.version
     ]
     return (
-        here.driver_cuda is None or not toolkits or numbers(here.driver_cuda)[:2] >= min(toolkits)
+        situation.driver_cuda is None
+        or not toolkits
+        or numbers(situation.driver_cuda)[:2] >= min(toolkits)
     )
 
 
-def rivals(name: str, here: Situation) -> tuple[str, ...]:
+def rivals(name: str, situation: Situation) -> tuple[str, ...]:
     """Return the distributions that own the same files as `name`."""
     return tuple(
         other
-        for owners in here.matrix.shared.values()
+        for owners in situation.matrix.shared.values()
         if name in owners
         for other in owners
         if other != name

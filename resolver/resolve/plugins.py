@@ -51,7 +51,7 @@ def with_plugins(facts: Facts, matrix: Matrix, options: PlanOptions) -> Matrix:
     return matrix._replace(builds=tuple(filter(None, builds)))
 
 
-def plugin_for(build: Build, here: Situation) -> Component | None:
+def plugin_for(build: Build, situation: Situation) -> Component | None:
     """Return the wheel of the plugin of `build`; None where it has none."""
     row = build.plugin
     if row is None:
@@ -67,22 +67,22 @@ def plugin_for(build: Build, here: Situation) -> Component | None:
         file=row.file,
         index_url=DEFAULT_INDEX if row.file else INSTALLED,
     )
-    return Component(release=release, installed=_installed(row.name, here.facts) is not None)
+    return Component(release=release, installed=_installed(row.name, situation.facts) is not None)
 
 
-def displaced_by_plugin(plugin: Component | None, here: Situation) -> set[str]:
+def displaced_by_plugin(plugin: Component | None, situation: Situation) -> set[str]:
     """Return the installed plugins that have their files where those of `plugin` come."""
     if plugin is None or plugin.installed:
         return set()
-    wanted = PROVIDERS[here.options.provider]
-    names = {row.name for row in here.matrix.plugin_wheels if row.provider == wanted}
-    return {name for name in names - {plugin.release.name} if here.package(name)}
+    wanted = PROVIDERS[situation.options.provider]
+    names = {row.name for row in situation.matrix.plugin_wheels if row.provider == wanted}
+    return {name for name in names - {plugin.release.name} if situation.package(name)}
 
 
-def plugin_findings(here: Situation, plugin: Component) -> Iterator[Finding]:
+def plugin_findings(situation: Situation, plugin: Component) -> Iterator[Finding]:
     """Say which plugin gives the GPU, or is to give it."""
     by = Named(plugin.release.name, plugin.release.version)
-    provider = PROVIDERS[here.options.provider]
+    provider = PROVIDERS[situation.options.provider]
     if plugin.installed:
         yield finding("plugin-ready", "info", by=by, provider=provider)
     else:

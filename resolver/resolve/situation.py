@@ -23,7 +23,7 @@ OF_TORCH = frozenset({TORCH, *DOMAIN_LIBRARIES, "cuda-toolkit"})
 
 
 class Situation(NamedTuple):
-    """Facts and options as the rules need them. Made by `situation`."""
+    """Facts and options as the rules need them. Made by `situation_of`."""
 
     facts: Facts
     options: PlanOptions
@@ -97,16 +97,18 @@ class Situation(NamedTuple):
         return row.windows if self.facts.platform.windows_driver else row.linux
 
 
-def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
+def situation_of(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
     """Bring `facts` and `options` into the terms of `matrix`."""
     return _situation(facts, options, matrix, None)
 
 
 def changed(
-    here: Situation, *, facts: Facts | None = None, options: PlanOptions | None = None
+    situation: Situation, *, facts: Facts | None = None, options: PlanOptions | None = None
 ) -> Situation:
-    """Return `here` with other facts or options; what these do not touch is taken over."""
-    return _situation(facts or here.facts, options or here.options, here.matrix, here)
+    """Return `situation` with other facts or options; what these do not touch is taken over."""
+    return _situation(
+        facts or situation.facts, options or situation.options, situation.matrix, situation
+    )
 
 
 def _situation(

@@ -101,13 +101,13 @@ class _Search:
 
     def _size(self, release: Release) -> int:
         """Return the bytes of `release` to download: none where it is installed."""
-        there = self._machines.each[0].package(release.name)
-        installed = there is not None and there.intact and there.version == release.version
+        package = self._machines.each[0].package(release.name)
+        installed = package is not None and package.intact and package.version == release.version
         return 0 if installed else release.size
 
     def _part(self, release: Release) -> _Part | None:
         """Return `release` as a part of the set, or None where it may not be taken."""
-        here, name = self._machines.each[0], release.name
+        situation, name = self._machines.each[0], release.name
         distribution = self._matrix.distributions[name]
         usual = self._usual.get(name)
         read = row_of(self._matrix.read.get(name, ()), release)
@@ -129,7 +129,7 @@ class _Search:
             component=Component(release=release, installed=size == 0),
             bytes=size,
             read=read,
-            requires=frozenset(required_distributions(release, distribution, here))
+            requires=frozenset(required_distributions(release, distribution, situation))
             & self._matrix.distributions.keys(),
         )
 

@@ -42,10 +42,10 @@ class Indexes(NamedTuple):
 
         With `together` uv looks nothing up, and only has to know who may log in where. Source: https://docs.astral.sh/uv/concepts/indexes/.
         """
-        here = f"{DEFAULT}={self.default}"
-        named = {"UV_DEFAULT_INDEX": here}
+        default = f"{DEFAULT}={self.default}"
+        named = {"UV_DEFAULT_INDEX": default}
         if self.behind and not together:
-            named["UV_INDEX"] = here
+            named["UV_INDEX"] = default
             named["UV_DEFAULT_INDEX"] = f"{self.name_of(self.behind)}={self.behind}"
             named["UV_INDEX_STRATEGY"] = "unsafe-first-match"
         if self.others and together:

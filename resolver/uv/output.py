@@ -85,9 +85,9 @@ def _ranked(
     ranks = {tag: rank for rank, tag in enumerate(question.tags)}
     found: dict[str, tuple[int, tuple[str, str, _Row]]] = {}
     for file, url, row in files:
-        here = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
-        if here:
-            found.setdefault(file, (min(here), (file, url, row)))
+        fitting = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
+        if fitting:
+            found.setdefault(file, (min(fitting), (file, url, row)))
     return [row for _, row in sorted(found.values(), key=lambda one: one[0])]
 
 
@@ -101,12 +101,12 @@ def _of_plan(wheel: Wheel, files: list[tuple[str, str, _Row]], question: Questio
         sha256 = _sha256(row, url, file)
         return Pinned(wheel._replace(file=file, size=_size(row), sha256=sha256), url)
     named = [(url, row) for file, url, row in files if file == wheel.file]
-    named += [(url, row) for _, url, row in files if _told(row) == wheel.sha256]
+    named += [(url, row) for _, url, row in files if _hash_of(row) == wheel.sha256]
     if not named:
         url = without_credentials(files[0][1]) if files else "-"
         raise Error("file-not-on-index", file=wheel.file, url=url)
     url, row = named[0]
-    if _told(row) not in {None, wheel.sha256}:
+    if _hash_of(row) not in {None, wheel.sha256}:
         raise Error("download-hash-mismatch", file=wheel.file, url=without_credentials(url))
     return Pinned(wheel, url)
 
@@ -116,16 +116,16 @@ def _size(row: _Row) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _told(row: _Row) -> str | None:
+def _hash_of(row: _Row) -> str | None:
     return cast("dict[str, str]", row.get("hashes", {})).get("sha256")
 
 
 def _sha256(row: _Row, url: str, file: str) -> str:
-    told = _told(row)
-    if told is None:
+    sha256 = _hash_of(row)
+    if sha256 is None:
         page = without_credentials(url.rpartition("/")[0])
         raise Error("index-no-hash", file=file, url=page)
-    return told
+    return sha256
 
 
 def _index_of(url: str, indexes: Indexes) -> str:

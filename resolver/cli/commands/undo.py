@@ -64,8 +64,8 @@ def _kept(target: Target, brought: Mapping[str, str]) -> str:
     """Return what `target` had in the place of the versions `brought`, and still has."""
     own = filter(target.holds, target.installed)
     rows = (row for row in own if row.version != brought.get(row.key, row.version))
-    there = (row for row in rows if Path(row.metadata_path).exists())
-    return ", ".join(f"{row.name} {row.version}" for row in there)
+    installed = (row for row in rows if Path(row.metadata_path).exists())
+    return ", ".join(f"{row.name} {row.version}" for row in installed)
 
 
 def _discard_stage(site: Site, asked: UndoRequest, texts: Texts) -> int:

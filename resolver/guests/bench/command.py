@@ -137,8 +137,8 @@ def _write_page(  # noqa: PLR0917
     install = InstallOptions(ignore_gpu=request.verify.ignore_gpu)
     options = plan_options_of(PlanRequest(install=install))
     plan = resolve(found, options, matrix, unlocking=False)
-    told = [(texts.summary(row), texts.remedy(row)) for row in plan.findings]
-    said = [" – ".join(filter(None, pair)) for pair in told]
+    pairs = [(texts.summary(row), texts.remedy(row)) for row in plan.findings]
+    said = [" – ".join(filter(None, pair)) for pair in pairs]
     loaded = verification.libraries if verification.verdict == "works" else ()  # else listed before
     more = {
         "page-findings": [Row(text=line) for line in said or [texts.label("page-no-findings")]],

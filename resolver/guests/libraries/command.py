@@ -118,17 +118,17 @@ def _system(carried: Carried) -> dict[str, Any]:
 
 def how_found(program: Path | None, into: Path, facts: Facts, texts: Texts) -> Iterator[str]:
     """Yield how the program finds the libraries: what to type on its machine."""
-    there = program.resolve().parent if program and program.is_file() else None
+    directory = program.resolve().parent if program and program.is_file() else None
     folder = into.resolve() if facts.platform.system == SYSTEM else into
     if facts.platform.system == "windows":
-        if there == into.resolve():
+        if directory == into.resolve():
             return
         yield texts.label("libraries-beside")
-        words = ("copy", f"{folder}\\*.dll", str(there or r"C:\PROGRAM"))
+        words = ("copy", f"{folder}\\*.dll", str(directory or r"C:\PROGRAM"))
         yield in_shells(words, "windows")
         return
     yield texts.label("libraries-path")
     path = in_shells((str(folder),), "linux")
     yield f'export LD_LIBRARY_PATH={path}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-    if there and program:
+    if directory and program:
         yield in_shells((str(program.resolve()),), "linux")

@@ -95,8 +95,8 @@ def egg_requires(path: str) -> list[str]:
 def libraries_of(name: str, folder: str, path: str, *, requested: bool) -> dict[str, Any]:
     """Return what is known of the libraries of a distribution that may hold CUDA's."""
     if name == "torch" and sys.platform == "win32":  # in its own directory
-        there = listing(os.path.join(folder, "torch", "lib"))
-        names = ["torch/lib/" + library for library in there if library.endswith(".dll")]
+        torch_libraries = listing(os.path.join(folder, "torch", "lib"))
+        names = ["torch/lib/" + library for library in torch_libraries if library.endswith(".dll")]
         return {"libraries": names, "missing": int(not names)}
     if not name.startswith(("nvidia-", "cuda-", "onnxruntime-ep-")):
         return {}
@@ -151,15 +151,15 @@ def distributions() -> list[dict[str, Any]]:
     """
     rows: list[Any] = []
     for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
-        here: list[Any] = []
+        inside: list[Any] = []
         for entry in listing(folder):
             if entry.endswith((".dist-info", ".egg-info", ".egg")):
-                here.append(distribution(folder, entry))
+                inside.append(distribution(folder, entry))
             elif entry.endswith(".egg-link"):  # of `setup.py develop`
                 linked = (read(os.path.join(folder, entry)) or "").split("\n")[0].strip()
                 inner = [name for name in listing(linked) if name.endswith(".egg-info")]
-                here += [dict(distribution(linked, name), editable=True) for name in inner]
-        rows += sorted(here, key=lambda row: bool(row.get("provided")))
+                inside += [dict(distribution(linked, name), editable=True) for name in inner]
+        rows += sorted(inside, key=lambda row: bool(row.get("provided")))
     return rows
 
 
@@ -387,7 +387,7 @@ def registered() -> str | None:
         except OSError:
             return ()
 
-    here = os.path.normcase(os.path.realpath(sys.prefix))
+    prefix = os.path.normcase(os.path.realpath(sys.prefix))
     hives = (
         (winreg.HKEY_CURRENT_USER, "python-org-user"),
         (winreg.HKEY_LOCAL_MACHINE, "python-org-machine"),
@@ -397,7 +397,7 @@ def registered() -> str | None:
         for hive, who in hives
         for tag in value(hive, CORE, None)
         for folder in [value(hive, CORE + tag + "\\InstallPath", "")]
-        if folder and os.path.normcase(os.path.realpath(str(folder))) == here
+        if folder and os.path.normcase(os.path.realpath(str(folder))) == prefix
     )
     return next(found, None)
 
