@@ -46,9 +46,9 @@ def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> P
     return file
 
 
-def known(proof: str) -> dict[str, Any]:
+def known(proof: str, results: Path = RESULTS) -> dict[str, Any]:
     """Return what today's file of `proof` has, nothing where there is none."""
-    file = RESULTS / f"{proof}-{DATE}.json"
+    file = results / f"{proof}-{DATE}.json"
     found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     return found
 
