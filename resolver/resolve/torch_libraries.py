@@ -27,7 +27,7 @@ def releases_in_torch(
         return
     stays = package.intact and not package.outside and situation.facts.python.project is None
     version = build.carried.get(distribution.name) if not situation.options.requirements else None
-    for row in distribution.releases if stays and version else ():
+    for row in distribution.releases if stays else ():
         if (row.version, row.platform) == (version, situation.platform):
             contents = libraries_of(distribution, row)
             seen = {path.rpartition("/")[2] for path in package.libraries}
