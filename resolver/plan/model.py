@@ -18,7 +18,7 @@ TENSORRT_COSTS_CUDA = "tensorrt-costs-cuda"
 """The finding that a session which asks for TensorRT runs on the CPU."""
 NO_DRIVER = frozenset({"driver-unreadable", "mig-without-instance", *EXPLAINED_ERRORS.values()})
 """The findings that the driver does not work."""
-OUTSIDE = IN_FRONT | NO_DRIVER | {TENSORRT_COSTS_CUDA}
+UNFIXABLE = IN_FRONT | NO_DRIVER | {TENSORRT_COSTS_CUDA}
 """The errors that no change of the environment fixes, and that leave a plan possible."""
 ALLOWANCES = {
     "conda-environment": "conda",
@@ -36,7 +36,7 @@ HELD = {
     "editable": "installed-editable",
 }
 """The findings that only the user can remove what has to go, by what holds it."""
-FIRST = frozenset({*HELD.values(), "environment-read-only"})
+MANUAL_STEPS = frozenset({*HELD.values(), "environment-read-only"})
 """The findings of what the user has to do before `--apply` does a plan."""
 Where = Literal["here", "there", "new", "new-there"]
 """The environment of a plan: one here, one of another machine, and either still to be made."""
@@ -153,7 +153,7 @@ class Plan(NamedTuple):
     uninstall: tuple[str, ...] = ()
     """Canonical names of the distributions that nothing replaces."""
     install: tuple[Wheel, ...] = ()
-    less: int = 0
+    bytes_saved: int = 0
     """The bytes by which `--prefer small` downloads less than the newest."""
     small: bool = False
     """The wheels are those of `--prefer small`."""
@@ -184,14 +184,14 @@ class Plan(NamedTuple):
     """The rows of the matrix that are not the shipped ones."""
 
     @property
-    def outside(self) -> tuple[Finding, ...]:
+    def unfixable(self) -> tuple[Finding, ...]:
         """Return what keeps programs from the GPU whatever the environment has."""
-        return tuple(row for row in self.findings if row.code in OUTSIDE)
+        return tuple(row for row in self.findings if row.code in UNFIXABLE)
 
     @property
-    def first(self) -> tuple[Finding, ...]:
+    def manual_steps(self) -> tuple[Finding, ...]:
         """Return what the user has to do before `--apply` does this plan."""
-        return tuple(row for row in self.findings if row.code in FIRST)
+        return tuple(row for row in self.findings if row.code in MANUAL_STEPS)
 
     @property
     def allowances(self) -> tuple[str, ...]:

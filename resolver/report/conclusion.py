@@ -11,7 +11,7 @@ from ..facts.model import Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan, Where
+from ..plan.model import IN_FRONT, NO_DRIVER, UNFIXABLE, Plan, Where
 from ..plan.reasons import Finding
 
 AT_FAULT: Mapping[str, frozenset[str]] = {
@@ -59,10 +59,10 @@ def verdict_section(
         return _said(_impossible(plan, facts, texts, asked=asked), "bold red")
     if plan.verdict == "fixable":
         return _said(_fixable(plan, texts, where), "bold")
-    outside = {row.code for row in plan.outside}
-    if outside:
-        label = "outside" if outside & NO_DRIVER else "outside-tensorrt"
-        text = texts.label("shadowed" if outside & IN_FRONT else label, build=plan.build)
+    unfixable = {row.code for row in plan.unfixable}
+    if unfixable:
+        label = "outside" if unfixable & NO_DRIVER else "outside-tensorrt"
+        text = texts.label("shadowed" if unfixable & IN_FRONT else label, build=plan.build)
         return _said(text, "bold red")
     return _said(texts.label("healthy", build=plan.build), "bold green")
 
@@ -125,14 +125,14 @@ def _fixable(plan: Plan, texts: Texts, where: Where) -> str:
         return texts.label("nothing-broken")
     if all(row.code in _NOT_CUDA for row in errors):
         return texts.summary(errors[0])
-    outside = [row for row in errors if row.code in OUTSIDE]
-    if outside:
+    unfixable = [row for row in errors if row.code in UNFIXABLE]
+    if unfixable:
         rest = texts.label("not-all-fixable")
-    elif plan.first:
+    elif plan.manual_steps:
         rest = texts.label("fixable-with-you")
     else:
         rest = texts.label("all-fixable" if len(errors) > 1 else "one-fixable")
-    first = (outside or errors)[0]
+    first = (unfixable or errors)[0]
     why = texts.label("driver-broken") if first.code in NO_DRIVER else texts.brief(first)
     if why is None and len(errors) == 1:
         return texts.label("cannot-use-one", rest=rest)
@@ -152,11 +152,11 @@ def _what_the_command_does(plan: Plan, where: Where) -> str:
     """Return the label of the sentence before the command."""
     if any(row.code == "user-environment" for row in plan.findings):
         return "fixable-in-a-venv"
-    if plan.first:
+    if plan.manual_steps:
         return "fixable-after"
     if plan.needs:
         return f"fixable-if-{'-and-'.join(plan.needs)}"
-    if plan.outside:
+    if plan.unfixable:
         return "fixable-in-part"
     if plan.unused_by:
         return "fixable-unused"
@@ -171,5 +171,5 @@ def _what_the_command_does(plan: Plan, where: Where) -> str:
 
 def is_for_you(finding: Finding, plan: Plan) -> bool:
     """Tell whether the user has to do what helps, because no command of this program does it."""
-    yours: Collection[Finding] = (*plan.outside, *plan.first)
+    yours: Collection[Finding] = (*plan.unfixable, *plan.manual_steps)
     return finding in yours

@@ -46,7 +46,11 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         **({"question": question_json(plan.unknown, texts)} if plan.unknown else {}),
         **({"cases": [_case_json(case) for case in plan.cases]} if plan.cases else {}),
         **_changes_json(plan),
-        **({"prefer_small": {"less": plan.less, "taken": plan.small}} if plan.less else {}),
+        **(
+            {"prefer_small": {"less": plan.bytes_saved, "taken": plan.small}}
+            if plan.bytes_saved
+            else {}
+        ),
         **_rest_json(plan),
         "consumers": [
             {

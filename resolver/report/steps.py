@@ -35,8 +35,8 @@ def steps_section(
         code = "requirement" if len(plan.requires) == 1 else "requirements"
         listed, count = ", ".join(plan.requires), len(plan.requires)
         rows.append(_comes(texts.label(code, listed=listed, count=count)))
-    if plan.install and plan.less and plan.small:
-        rows.append(Row(text=texts.label("less-taken", size=size(plan.less)), style="dim"))
+    if plan.install and plan.bytes_saved and plan.small:
+        rows.append(Row(text=texts.label("less-taken", size=size(plan.bytes_saved)), style="dim"))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):
         listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in wheels)
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
@@ -128,6 +128,6 @@ def _download(plan: Plan, texts: Texts, at_hand: Collection[str]) -> str:
     local = sum(wheel.size for wheel in plan.install) - total
     if local:
         return texts.label("total-here", total=text, size=size(local))
-    if plan.less and not plan.small and len(wanted) == len(plan.install):
-        text = texts.label("less", total=text, size=size(total - plan.less))
+    if plan.bytes_saved and not plan.small and len(wanted) == len(plan.install):
+        text = texts.label("less", total=text, size=size(total - plan.bytes_saved))
     return text

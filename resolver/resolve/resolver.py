@@ -64,10 +64,10 @@ def resolve_as_asked(
     judged = _judge_all(situation, planned, search)
     working = [candidate for candidate, reasons in judged if not reasons]
     able = least_conflicting(working, planned)
-    best, less = preferred(able, planned), 0
+    best, bytes_saved = preferred(able, planned), 0
     other_way = best is not None and situation.is_other_way(best.build)
     if best is not None and not other_way:
-        best, less = with_preferred_wheels(best, planned)
+        best, bytes_saved = with_preferred_wheels(best, planned)
 
     changes = None if best is None else changes_for(best, planned)
     if changes is not None and choice is not None:
@@ -92,7 +92,7 @@ def resolve_as_asked(
         selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
         uninstall=gone,
         install=changes.install if changes else (),
-        less=less,
+        bytes_saved=bytes_saved,
         small=options.small,
         companions=changes.companions if changes else (),
         placeholder="" if changes is None else changes.placeholder,

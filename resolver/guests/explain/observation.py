@@ -206,7 +206,7 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
         return reason("here-package", name=package.name, version=package.version)
     if row.about == "gpu-code" and facts.gpus and build is not None:
         return reason("here-gpu-code", version=build.version or "?")
-    healthy = seen and plan.verdict == "healthy" and not plan.outside
+    healthy = seen and plan.verdict == "healthy" and not plan.unfixable
     return reason("here-healthy") if healthy else None
 
 
