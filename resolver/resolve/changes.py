@@ -192,7 +192,7 @@ def lying_in_wheels(
 
 def _build_is_installed(candidate: Candidate, situation: Situation) -> bool:
     """Tell whether the folder `onnxruntime` holds the whole build of `candidate`."""
-    if situation.other_way or candidate.plugin:
+    if situation.alternative_provider or candidate.plugin:
         return candidate.build.index_url == INSTALLED
     build = situation.facts.onnxruntime
     return (

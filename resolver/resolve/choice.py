@@ -87,8 +87,8 @@ def is_installed(build: Build, situation: Situation) -> bool:
     """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
     if build.plugin:
         return build.index_url == INSTALLED
-    if situation.other_way or build.version != situation.installed_release:
-        return situation.is_other_way(build)
+    if situation.alternative_provider or build.version != situation.installed_release:
+        return situation.uses_alternative_provider(build)
     folder = situation.facts.onnxruntime
     return folder is None or is_same_major(build.cuda, folder.cuda)
 
@@ -151,7 +151,7 @@ def newest_that_works(situation: Situation, above: str | None, matrix: Matrix) -
     else:
         builds = builds_of(situation)
     for build in builds:
-        if situation.is_other_way(build):  # it is there already
+        if situation.uses_alternative_provider(build):  # it is there already
             continue
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None

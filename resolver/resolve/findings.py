@@ -84,10 +84,10 @@ def findings(
             *application_findings(situation),
             *tensorrt_findings(situation, best.build, best.tensorrt),
         ]
-        same = situation.installed_release == best.version and not situation.other_way
+        same = situation.installed_release == best.version and not situation.alternative_provider
         if same and works[0].version != best.version:
             rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
-        elif works[0].version != best.version and not situation.other_way:
+        elif works[0].version != best.version and not situation.alternative_provider:
             by = tuple(row.by for row in situation.consumers if row.cuda == major(best.build.cuda))
             newer = {"version": works[0].version, "chosen": best.version}
             rows.append(finding("newer-for-another-cuda", "info", **newer, by=by))
@@ -153,7 +153,11 @@ def _owner(situation: Situation) -> Iterator[Finding]:
 
 def _way(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
     """Say by which way the GPU is had, or what is wrong with onnxruntime-gpu."""
-    kept = situation.other_way if best and situation.is_other_way(best.build) else None
+    kept = (
+        situation.alternative_provider
+        if best and situation.uses_alternative_provider(best.build)
+        else None
+    )
     if situation.options.provider != RTX:
         yield from kept_findings(kept) if kept else _builds(situation)
     elif best and best.plugin:
@@ -163,7 +167,9 @@ def _way(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
 def _builds(situation: Situation) -> Iterator[Finding]:
     """Compare the folder `onnxruntime` with the distributions that own it."""
     facts = situation.facts
-    if situation.other_way:  # whole and alone there; what is wrong with it is a reason of the rules
+    if (
+        situation.alternative_provider
+    ):  # whole and alone there; what is wrong with it is a reason of the rules
         return
     build = facts.onnxruntime
     gpu = facts.package(GPU_BUILD)
@@ -203,7 +209,7 @@ def _installed_release(situation: Situation, rejected: Sequence[Rejected]) -> It
     if situation.onnxruntime is None:
         return
     installed = situation.onnxruntime.packages[-1]
-    if not situation.other_way and installed.version in situation.matrix.gone:
+    if not situation.alternative_provider and installed.version in situation.matrix.gone:
         yield finding("release-gone", "info", version=installed.version)
     name = installed.name, installed.version
     for row in [row for row in rejected if (row.package, row.version) == name][:1]:

@@ -65,8 +65,8 @@ def resolve_as_asked(
     working = [candidate for candidate, reasons in judged if not reasons]
     able = least_conflicting(working, planned)
     best, bytes_saved = preferred(able, planned), 0
-    other_way = best is not None and situation.is_other_way(best.build)
-    if best is not None and not other_way:
+    alternative_provider = best is not None and situation.uses_alternative_provider(best.build)
+    if best is not None and not alternative_provider:
         best, bytes_saved = with_preferred_wheels(best, planned)
 
     changes = None if best is None else changes_for(best, planned)
@@ -76,11 +76,11 @@ def resolve_as_asked(
         changes = with_orphans(changes, best, situation, planned)
 
     rows = [(one.build, _rejected(one, why, situation)) for one, why in judged if why]
-    if best is not None and best.build.index_url == INSTALLED and not other_way:
+    if best is not None and best.build.index_url == INSTALLED and not alternative_provider:
         rows = [row for row in rows if row[1].version != best.version]  # PyPI's own of that number
     rejected = tuple(row for _, row in rows)
     found = findings(situation, best, changes, rejected, able, search=search, unknown=unknown)
-    unlocking = unlocking and not other_way and (best is None or options.provider != RTX)
+    unlocking = unlocking and not alternative_provider and (best is None or options.provider != RTX)
     newest = working[0].version if working else None
     kept = kept_torch(situation) if choice is None else ()
     gone = changes.uninstall if changes else ()

@@ -62,19 +62,19 @@ class Situation(NamedTuple):
         return self.onnxruntime.package.version if self.onnxruntime else None
 
     @property
-    def other_way(self) -> InstalledOnnxRuntime | None:
-        """Return what gives the GPU by another way than onnxruntime-gpu."""
+    def alternative_provider(self) -> InstalledOnnxRuntime | None:
+        """Return what provides the GPU in place of onnxruntime-gpu."""
         found = self.onnxruntime
         return found if found and found.package.name != GPU_BUILD else None
 
-    def is_other_way(self, build: Build) -> bool:
-        """Tell whether `build` stands for what gives the GPU by another way."""
-        return self.other_way is not None and build.index_url == INSTALLED
+    def uses_alternative_provider(self, build: Build) -> bool:
+        """Return whether `build` stands for the alternative provider."""
+        return self.alternative_provider is not None and build.index_url == INSTALLED
 
     def distributions_of(self, build: Build) -> tuple[Package | Named, ...]:
-        """Return the distributions that `build` is: onnxruntime-gpu, or those of another way."""
-        if self.other_way and build.index_url == INSTALLED:
-            return self.other_way.packages
+        """Return the distributions of `build`: onnxruntime-gpu, or those of the alternative."""
+        if self.alternative_provider and build.index_url == INSTALLED:
+            return self.alternative_provider.packages
         return (Named(CPU_BUILD if build.plugin else GPU_BUILD, build.version),)
 
     def judged(self, build: Build) -> Package | Named:
