@@ -101,7 +101,7 @@ def writes_in_place(installed: Iterable[Installed]) -> bool:
     return any((one.installer or "").lower().startswith(_IN_PLACE) for one in installed)
 
 
-def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
+def break_hardlinks(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
     """Make the files of onnxruntime in the prefix `tree` files of their own, not links.
 
     Each build of onnxruntime has files of the same names. Poetry and PDM write into those that are

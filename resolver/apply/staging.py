@@ -40,8 +40,8 @@ from .chosen_wheels import Confirm, choose_wheels, chosen_by_others
 from .environment_files import UV_CACHE
 from .staged_tree import (
     StagedTree,
+    break_hardlinks,
     long_path,
-    own_shared_files,
     read_staged_tree,
     writes_in_place,
 )
@@ -104,7 +104,7 @@ def stage_wheels(
             if pinned:
                 _install(plan, pinned, index, uv, into, progress)
             if writes_in_place(target.installed):
-                own_shared_files(into.folder, site, wheels)
+                break_hardlinks(into.folder, site, wheels)
         own = stage_files(files, site.stage / "files")
         if companions:
             _unpack(companions, into, uv, homes)

@@ -26,7 +26,7 @@ _Row = TypeVar("_Row", Installed, Package)
 
 def is_own(row: Installed | Package) -> bool:
     """Tell whether a distribution is the user's own sources: a directory of that machine."""
-    return row.local or row.held == "editable"
+    return row.local or row.removal_blocker == "editable"
 
 
 def without_tool_bounds(row: _Row) -> _Row:

@@ -66,7 +66,7 @@ class Installed(NamedTuple):
     """The user asked pip for an nvidia distribution by name."""
 
     @property
-    def held(self) -> Keeper | None:
+    def removal_blocker(self) -> Keeper | None:
         """Why this program does not remove it; None: it does."""
         if self.editable:
             return "editable"
@@ -164,7 +164,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
             intact=installed.missing == 0,
             libraries=installed.libraries,
             outside=not target.holds(installed),
-            held=installed.held,
+            held=installed.removal_blocker,
             local=installed.local,
             size=installed.size,
             requested=installed.requested,

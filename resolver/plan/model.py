@@ -30,13 +30,13 @@ ALLOWANCES = {
     "training-lost": "provider",
 }
 """What `--allow` has to name where a finding says that `--apply` refuses."""
-HELD = {
+REMOVAL_BLOCKERS = {
     "conda": "installed-conda",
     "pixi": "installed-pixi",
     "editable": "installed-editable",
 }
 """The findings that only the user can remove what has to go, by what holds it."""
-MANUAL_STEPS = frozenset({*HELD.values(), "environment-read-only"})
+MANUAL_STEPS = frozenset({*REMOVAL_BLOCKERS.values(), "environment-read-only"})
 """The findings of what the user has to do before `--apply` does a plan."""
 Where = Literal["here", "there", "new", "new-there"]
 """The environment of a plan: one here, one of another machine, and either still to be made."""

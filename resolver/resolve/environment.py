@@ -370,7 +370,7 @@ def consequences(
     names = {*leaving, *new, *own} | ({CPU_BUILD} if GPU_BUILD in {*leaving, *new} else set())
     known = {(one.by, one.text) for one in before.unmet(names)}
     unmet = tuple(one for one in after.unmet(names) if (one.by, one.text) not in known)
-    held = {name for name, row in before.installed.items() if row.held == "editable"}
+    held = {name for name, row in before.installed.items() if row.removal_blocker == "editable"}
     came = along.names & before.installed.keys()
     stay = came.difference(leaving, new)
     needless = before.needed(came, along.used_before) & stay

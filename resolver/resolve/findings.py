@@ -57,14 +57,14 @@ def findings(
     where nothing works. `works` are all candidates that work, newest first.
     """
     rows = [
-        *_change(situation),
-        *_place(situation),
+        *_change_findings(situation),
+        *_shadowing_findings(situation),
         *machine_findings(situation),
-        *_wish(situation),
-        *(_owner(situation) if changes else ()),
-        *_way(situation, best),
-        *_installed_release(situation, rejected),
-        *_unknown_releases(situation, unknown),
+        *_wish_findings(situation),
+        *(_owner_findings(situation) if changes else ()),
+        *_provider_findings(situation, best),
+        *_installed_release_findings(situation, rejected),
+        *_unknown_release_findings(situation, unknown),
         *consumer_findings(situation, rejected),
         *cudnn_findings(situation, changes),
     ]
@@ -72,12 +72,12 @@ def findings(
         rows += torch_findings(situation, search)
     else:
         rows += [
-            *_libraries(situation, best, changes),
+            *_library_findings(situation, best, changes),
             *torch_findings(situation, search),
             *in_torch_findings(situation, changes.selection),
-            *_windows(situation, best, changes),
-            *(() if best.plugin else _companions(situation, best, changes)),
-            *_project(situation, best, changes),
+            *_windows_findings(situation, best, changes),
+            *(() if best.plugin else _companion_findings(situation, best, changes)),
+            *_project_findings(situation, best, changes),
             *pin_findings(situation, best, coming=bool(changes)),
             *conflict_findings(situation, best, changes),
             *held_findings(situation, changes),
@@ -98,10 +98,10 @@ def findings(
 def findings_around(situation: Situation, best: Build | None) -> tuple[Finding, ...]:
     """Return what no package fixes: of the machine, the environment, and TensorRT for `best`."""
     other = tensorrt_findings(situation, best) if best else ()
-    return (*_place(situation), *machine_findings(situation), *other)
+    return (*_shadowing_findings(situation), *machine_findings(situation), *other)
 
 
-def _wish(situation: Situation) -> Iterator[Finding]:
+def _wish_findings(situation: Situation) -> Iterator[Finding]:
     """Say where the matrix ends if it holds no release that `--ort` allows."""
     wish = situation.options.onnxruntime
     versions = [build.version for build in situation.matrix.builds]
@@ -116,7 +116,7 @@ def _wish(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _change(situation: Situation) -> Iterator[Finding]:
+def _change_findings(situation: Situation) -> Iterator[Finding]:
     python = situation.facts.python
     if python.change is not None:
         severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
@@ -124,7 +124,7 @@ def _change(situation: Situation) -> Iterator[Finding]:
         yield finding(f"change-{python.change}", severity, size=size(python.change_size))
 
 
-def _place(situation: Situation) -> Iterator[Finding]:
+def _shadowing_findings(situation: Situation) -> Iterator[Finding]:
     """Say what a program started here would take in place of the environment."""
     path = situation.facts.python.shadow
     if path is not None:
@@ -137,7 +137,7 @@ def _place(situation: Situation) -> Iterator[Finding]:
         yield finding("environment-moved", "info", path=situation.facts.python.moved_from)
 
 
-def _owner(situation: Situation) -> Iterator[Finding]:
+def _owner_findings(situation: Situation) -> Iterator[Finding]:
     """Say why `--apply` refuses the environment."""
     python = situation.facts.python
     if python.externally_managed:
@@ -151,7 +151,7 @@ def _owner(situation: Situation) -> Iterator[Finding]:
         yield finding("environment-read-only", "warning")
 
 
-def _way(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
+def _provider_findings(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
     """Say by which way the GPU is had, or what is wrong with onnxruntime-gpu."""
     kept = (
         situation.alternative_provider
@@ -159,12 +159,12 @@ def _way(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
         else None
     )
     if situation.options.provider != RTX:
-        yield from kept_findings(kept) if kept else _builds(situation)
+        yield from kept_findings(kept) if kept else _build_findings(situation)
     elif best and best.plugin:
         yield from plugin_findings(situation, best.plugin)
 
 
-def _builds(situation: Situation) -> Iterator[Finding]:
+def _build_findings(situation: Situation) -> Iterator[Finding]:
     """Compare the folder `onnxruntime` with the distributions that own it."""
     facts = situation.facts
     if (
@@ -201,7 +201,9 @@ def _builds(situation: Situation) -> Iterator[Finding]:
         yield finding("folder-damaged", "error", folder, distribution=f"{gpu.name} {gpu.version}")
 
 
-def _installed_release(situation: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
+def _installed_release_findings(
+    situation: Situation, rejected: Sequence[Rejected]
+) -> Iterator[Finding]:
     """Say why the installed release cannot be used: with the reasons of the rules.
 
     What follows from an error of the machine is left out: that is said already.
@@ -220,7 +222,9 @@ def _installed_release(situation: Situation, rejected: Sequence[Rejected]) -> It
             yield Finding(code=why.code, severity="error", values=values)
 
 
-def _unknown_releases(situation: Situation, unknown: Sequence[UnknownRelease]) -> Iterator[Finding]:
+def _unknown_release_findings(
+    situation: Situation, unknown: Sequence[UnknownRelease]
+) -> Iterator[Finding]:
     """Name what was judged without a row of the matrix, and what it is taken to be like."""
     build = situation.facts.onnxruntime
     unread = situation.installed_build is None and any(row.name == GPU_BUILD for row in unknown)
@@ -234,7 +238,7 @@ def _unknown_releases(situation: Situation, unknown: Sequence[UnknownRelease]) -
         )
 
 
-def _libraries(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _library_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     installing = {wheel.name: wheel for wheel in changes.install}
     missing: dict[str, list[str]] = {}
     lacking = not_in_system(best, situation)
@@ -266,7 +270,7 @@ def _libraries(situation: Situation, best: Candidate, changes: Changes) -> Itera
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)
-    yield from _requirements(situation, best, changes)
+    yield from _requirement_findings(situation, best, changes)
     numpy = situation.package("numpy")
     if numpy is not None and numpy.name in installing:
         old = newest_first(numpy.version) < newest_first(installing[numpy.name].version)
@@ -275,18 +279,20 @@ def _libraries(situation: Situation, best: Candidate, changes: Changes) -> Itera
     yield from removal_findings(situation, changes)
 
 
-def _requirements(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _requirement_findings(
+    situation: Situation, best: Candidate, changes: Changes
+) -> Iterator[Finding]:
     """Say what onnxruntime requires that is not there, or of which files are gone."""
-    gutted = [row for line in changes.requires if (row := _gutted(line, situation))]
+    gutted = [row for line in changes.requires if (row := _gutted_package(line, situation))]
     for row in gutted:
         yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
-    listed = ", ".join(line for line in changes.requires if not _gutted(line, situation))
+    listed = ", ".join(line for line in changes.requires if not _gutted_package(line, situation))
     if listed:
         by = situation.distributions_of(best.build)[0].name
         yield finding("requirement-missing", "error", by=by, requirements=listed)
 
 
-def _gutted(line: str, situation: Situation) -> Named | None:
+def _gutted_package(line: str, situation: Situation) -> Named | None:
     """Return what is to be installed again by this requirement: files of it are gone."""
     name = required_name(line)[0]
     installed = situation.package(name)
@@ -295,7 +301,7 @@ def _gutted(line: str, situation: Situation) -> Named | None:
     return Named(name, installed.version)
 
 
-def _windows(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _windows_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Look for Microsoft's runtime, and for the zlib that a cuDNN 8 without a wheel needs.
 
     cuDNN 8.3 to 8.9 links zlibwapi.dll; in all six wheels for Windows (8.9.4.25 to 8.9.7.29) zlib
@@ -310,7 +316,9 @@ def _windows(situation: Situation, best: Candidate, changes: Changes) -> Iterato
         yield finding("zlibwapi-needed", "warning", version=best.version)
 
 
-def _companions(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _companion_findings(
+    situation: Situation, best: Candidate, changes: Changes
+) -> Iterator[Finding]:
     """Say who does not load the libraries, and who would install the CPU build again."""
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
@@ -335,7 +343,7 @@ def _companions(situation: Situation, best: Candidate, changes: Changes) -> Iter
         yield finding(code, "warning", version=best.version)
 
 
-def _project(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _project_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Name the tool that would undo the fix, and what it needs to bring the set itself.
 
     The files of uv, Poetry, PDM and Pipenv are written by `--apply --write`.

@@ -13,7 +13,7 @@ from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, Package
 from ..matrix.torch import TORCH
 from ..messages.sections import size
-from ..plan.model import HELD, Rejected
+from ..plan.model import REMOVAL_BLOCKERS, Rejected
 from ..plan.reasons import Consumer, Finding, Named, Severity, Wanting, finding
 from ..versions import allows, at_least, major, newest_first, overlap, requirement
 from .candidate import Candidate
@@ -101,7 +101,7 @@ def removal_findings(situation: Situation, changes: Changes) -> Iterator[Finding
         if rows:
             listed = tuple(Named(row.name, row.version) for row in rows)
             names = " ".join(row.name for row in rows)
-            weight = _weight(rows, situation)
+            weight = _size_of(rows, situation)
             more = cause("of-size", size=size(weight)) if weight else ""
             yield finding(code, "info", distributions=listed, size=more, names=names)
     for name in changes.uninstall:
@@ -116,7 +116,7 @@ def removal_findings(situation: Situation, changes: Changes) -> Iterator[Finding
             yield finding("training-lost", "warning", distribution=name)
 
 
-def _weight(packages: Iterable[Package], situation: Situation) -> int:
+def _size_of(packages: Iterable[Package], situation: Situation) -> int:
     """Return the bytes of installed packages; of those whose files nobody counted their wheels'."""
     total = 0
     for package in packages:
@@ -135,9 +135,9 @@ def held_findings(situation: Situation, changes: Changes) -> Iterator[Finding]:
     """Say what has to go or to change, and `apply` does not remove."""
     moved = {*changes.uninstall, *(wheel.name for wheel in changes.install)}
     for row in situation.facts.packages:
-        if row.held and row.name in moved and not row.outside:
+        if row.removal_blocker and row.name in moved and not row.outside:
             by = Named(row.name, row.version)
-            yield finding(HELD[row.held], "error", by=by, name=row.name)
+            yield finding(REMOVAL_BLOCKERS[row.removal_blocker], "error", by=by, name=row.name)
 
 
 def kept_findings(way: InstalledOnnxRuntime) -> Iterator[Finding]:
@@ -161,9 +161,9 @@ def conflict_findings(situation: Situation, best: Candidate, changes: Changes) -
     unmet = consequences(situation.environment, changes.uninstall, rows).unmet
     who = [Wanting(Named(each.by, each.version), each.text) for each in unmet]
     if nearest_pin(best.version, situation) is None:
-        who += _let_go(CPU_BUILD, SpecifierSet(f"=={best.version}"), situation)
+        who += _ignored_demands(CPU_BUILD, SpecifierSet(f"=={best.version}"), situation)
     for wanted in filter(None, map(requirement, changes.requires)):
-        who += _let_go(canonicalize_name(wanted.name), wanted.specifier, situation)
+        who += _ignored_demands(canonicalize_name(wanted.name), wanted.specifier, situation)
     if situation.options.conflicts:
         apart = (row for row in situation.consumers if other_cuda(best.build, row) and not row.idle)
         who += [Wanting(row.by, f"CUDA {row.cuda}") for row in apart]
@@ -171,7 +171,7 @@ def conflict_findings(situation: Situation, best: Candidate, changes: Changes) -
         yield finding("would-conflict", "warning", by=tuple(dict.fromkeys(who)))
 
 
-def _let_go(name: str, taken: SpecifierSet, situation: Situation) -> Iterator[Wanting]:
+def _ignored_demands(name: str, taken: SpecifierSet, situation: Situation) -> Iterator[Wanting]:
     """Yield who requires of the distribution `name` what `taken` excludes, and has it now."""
     installed = situation.environment.version(name)
     for demand in situation.environment.demanded(name):

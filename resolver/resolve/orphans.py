@@ -39,7 +39,7 @@ def with_orphans(
         coming = [*coming, *_keeping_wheels(situation, planned)]
     found = consequences(situation.environment, changes.uninstall, coming, along)
     orphaned = [row for name in sorted(found.needless) if (row := situation.package(name))]
-    going = tuple(row for row in orphaned if changes and not (row.requested or row.held))
+    going = tuple(row for row in orphaned if changes and not (row.requested or row.removal_blocker))
     staying = situation.environment.changed(
         (*changes.uninstall, *(row.name for row in going)), coming
     )
