@@ -98,7 +98,9 @@ def apply(
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
     site = Site.of(target)
-    coming = frozenset({row.name for row in plan.install} | {row.name for row in companions})
+    coming = frozenset(
+        {wheel.name for wheel in plan.install} | {companion.name for companion in companions}
+    )
     check_removable(target, site, coming.union(plan.uninstall), coming)  # before any download
     with hold_environment_lock(site):
         prepare_state_folder(site)
@@ -148,7 +150,7 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
-    now = [without_tool_bounds(row) for row in target.in_use]
+    now = [without_tool_bounds(package) for package in target.in_use]
     before = Environment(now, target_markers(target))
     incoming = map(without_tool_bounds, incoming_distributions(requires))
     conflicts = consequences(before, plan.uninstall, incoming).unmet

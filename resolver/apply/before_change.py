@@ -68,11 +68,11 @@ def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
     if plan.needs:
         flags = " ".join(word for need in plan.needs for word in NEEDED_FLAGS[need])
         raise Error("needs-flags", flags=flags)
-    for row in plan.findings:
-        values = dict(row.values)
-        if row.code == "would-conflict" and not allowed.conflicts:
+    for finding in plan.findings:
+        values = dict(finding.values)
+        if finding.code == "would-conflict" and not allowed.conflicts:
             raise Error("would-conflict", conflicts=words(values["by"]))
-        if ALLOWANCES.get(row.code) == "provider" and not allowed.providers:
+        if ALLOWANCES.get(finding.code) == "provider" and not allowed.providers:
             raise Error("would-lose", distribution=words(values["distribution"]))
 
 

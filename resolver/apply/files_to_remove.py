@@ -122,7 +122,9 @@ def distributions_here(target: Target, site: Site) -> list[tuple[str, str]]:
 
     A venv may see the distributions of its base Python, too.
     """
-    return [(row.key, row.version) for row in target.installed if _within(site, row)]
+    return [
+        (package.key, package.version) for package in target.installed if _within(site, package)
+    ]
 
 
 def _within(site: Site, installed: Installed) -> bool:

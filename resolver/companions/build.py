@@ -84,7 +84,7 @@ def project_companions(
     build, entries = onnxruntime_of(selection), libraries(selection, matrix, platform)
     if build is None or build.name != GPU_BUILD or not entries:
         return ()
-    others = sorted(row for row in selection if row.name.startswith("nvidia-"))
+    others = sorted(wheel for wheel in selection if wheel.name.startswith("nvidia-"))
     requires = [f"{row.name}=={row.version}" for row in (build, *others) if row.index_url == PYPI]
     return (
         library_wheel(build.version, entries, modules, requires=requires),

@@ -131,7 +131,7 @@ class Target(NamedTuple):
     @property
     def in_use(self) -> tuple[Installed, ...]:
         """Return the distributions of which no other of the same name goes before."""
-        return tuple({row.key: row for row in reversed(self.installed)}.values())[::-1]
+        return tuple({package.key: package for package in reversed(self.installed)}.values())[::-1]
 
     def find(self, name: str) -> Installed | None:
         """Return the distribution of this canonical name that is in use, or None."""
@@ -216,10 +216,10 @@ def _reply(reply: StrictObject) -> Target:
     installed = (row for row in rows if isinstance(row, Installed))
     return target._replace(
         installed=tuple(
-            row._replace(installer="pixi")
-            if (row.installer, target.managed_by) == ("conda", "pixi")
-            else row
-            for row in installed
+            package._replace(installer="pixi")
+            if (package.installer, target.managed_by) == ("conda", "pixi")
+            else package
+            for package in installed
         ),
         broken=tuple(row for row in rows if isinstance(row, str)),
     )

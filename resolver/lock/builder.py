@@ -130,7 +130,7 @@ class LockBuilder:
         """
         selection = target.plan.selection
         versions = {wheel.name: wheel.version for wheel in selection}
-        others = tuple(row for row in target.facts.packages if row.name not in versions)
+        others = tuple(package for package in target.facts.packages if package.name not in versions)
         facts = target.facts._replace(packages=others)
         within = _demands(situation_of(facts, self.options, self.matrix), versions)
         if TORCH_FAMILY.intersection(versions):

@@ -186,30 +186,36 @@ class Plan(NamedTuple):
     @property
     def unfixable(self) -> tuple[Finding, ...]:
         """Return what keeps programs from the GPU whatever the environment has."""
-        return tuple(row for row in self.findings if row.code in UNFIXABLE)
+        return tuple(finding for finding in self.findings if finding.code in UNFIXABLE)
 
     @property
     def manual_steps(self) -> tuple[Finding, ...]:
         """Return what the user has to do before `--apply` does this plan."""
-        return tuple(row for row in self.findings if row.code in MANUAL_STEPS)
+        return tuple(finding for finding in self.findings if finding.code in MANUAL_STEPS)
 
     @property
     def allowances(self) -> tuple[str, ...]:
         """Return what `--allow` has to name for `--apply` to do this plan."""
-        found = [ALLOWANCES[row.code] for row in self.findings if row.code in ALLOWANCES]
+        found = [
+            ALLOWANCES[finding.code] for finding in self.findings if finding.code in ALLOWANCES
+        ]
         needed = ["conflicts"] if "conflicts" in self.needs else []
         return tuple(dict.fromkeys((*needed, *found)))
 
     @property
     def works_beside(self) -> Rejected | None:
         """Return the newest release that the machine does not exclude, of those rejected."""
-        rows = (row for row in self.rejected if row.package != TORCH and not row.machine)
+        rows = (
+            rejection
+            for rejection in self.rejected
+            if rejection.package != TORCH and not rejection.machine
+        )
         return next(rows, None)
 
     @property
     def build(self) -> Named | None:
         """Return the onnxruntime of the selection: onnxruntime-gpu, or what has its place."""
-        rows = (row for row in self.selection if is_onnxruntime(row.name))
+        rows = (wheel for wheel in self.selection if is_onnxruntime(wheel.name))
         return next((Named(row.name, row.version) for row in rows), None)
 
     @property

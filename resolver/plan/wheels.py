@@ -45,7 +45,7 @@ def index_of_torch(wheels: Iterable[Wheel]) -> str | None:
 
     None where that is the default one.
     """
-    urls = (row.index_url for row in wheels if row.name in TORCH_FAMILY)
+    urls = (wheel.index_url for wheel in wheels if wheel.name in TORCH_FAMILY)
     return next((url for url in urls if url != PYPI), None)
 
 
@@ -59,9 +59,12 @@ def oldest_python(builds: Iterable[Build], wheels: Collection[Wheel], python: st
 
     It is `python`, the one that they were chosen for, where any other of them fits one Python.
     """
-    alone = any(not row.every_python for row in wheels if row.name != GPU_BUILD)
+    alone = any(not wheel.every_python for wheel in wheels if wheel.name != GPU_BUILD)
     oldest = [
-        min((int(minor) for row in build.wheels for minor in _MINOR.findall(row.python)), default=0)
+        min(
+            (int(minor) for wheel in build.wheels for minor in _MINOR.findall(wheel.python)),
+            default=0,
+        )
         for build in builds
     ]
     return f"3.{max(oldest)}" if oldest and not alone else python

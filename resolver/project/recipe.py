@@ -46,7 +46,7 @@ def project_changes(project: Project, wanted: Wanted) -> tuple[FileChange, ...]:
 def wheel_paths(project: Project, wanted: Wanted) -> dict[Path, bytes]:
     """Return the two wheels as files, which are to be beside the lock."""
     folder = project.root / FOLDER
-    return {folder / row.file: row.content for row in wanted.wheels}
+    return {folder / wheel.file: wheel.content for wheel in wanted.wheels}
 
 
 def origin_of(tool: str, path: Path, content: bytes) -> bytes:

@@ -132,7 +132,7 @@ def lock_project(
     if tool is None or project.lock is None:
         return Locked(tuple(changes), ())
     before = project.lock.read_bytes() if project.lock.is_file() else None
-    files = {**project.files, **{row.path: row.after for row in changes}}
+    files = {**project.files, **{change.path: change.after for change in changes}}
     if before is not None:
         files[project.lock] = _without_ours(before) if tool.name == "pipenv" else before
     with tempfile.TemporaryDirectory() as folder:

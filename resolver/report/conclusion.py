@@ -44,7 +44,11 @@ def at_fault(plan: Plan, facts: Facts) -> str | None:
         return None
     if facts.driver is None:
         return "driver"
-    excluded = [{why.code for why in row.machine} for row in plan.rejected if row.package != TORCH]
+    excluded = [
+        {why.code for why in rejection.machine}
+        for rejection in plan.rejected
+        if rejection.package != TORCH
+    ]
     kinds = (kind for kind, codes in AT_FAULT.items() if all(codes & row for row in excluded))
     return next(kinds, None) if excluded else None
 
@@ -88,8 +92,8 @@ def _impossible(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> str:
 
 
 def _wishes(plan: Plan) -> Iterator[str]:
-    for row in plan.rejected:
-        for why in row.reasons:
+    for rejection in plan.rejected:
+        for why in rejection.reasons:
             values = dict(why.values)
             if why.code == "not-wished":
                 yield f"`{str(values['wish']).replace(' ==', ' ')}`"
@@ -116,16 +120,16 @@ def _nothing_for(kind: str, facts: Facts, texts: Texts) -> str:
 
 
 def _fixable(plan: Plan, texts: Texts, where: Where) -> str:
-    errors = [row for row in plan.findings if row.severity == "error"]
+    errors = [finding for finding in plan.findings if finding.severity == "error"]
     if plan.needs:
         return texts.label(f"needs-{'-and-'.join(plan.needs)}", build=plan.build)
     if where in {"new", "new-there"}:
         return texts.label("works-new", build=plan.build)
     if not errors:
         return texts.label("nothing-broken")
-    if all(row.code in _NOT_CUDA for row in errors):
+    if all(finding.code in _NOT_CUDA for finding in errors):
         return texts.summary(errors[0])
-    unfixable = [row for row in errors if row.code in UNFIXABLE]
+    unfixable = [finding for finding in errors if finding.code in UNFIXABLE]
     if unfixable:
         rest = texts.label("not-all-fixable")
     elif plan.manual_steps:
@@ -150,7 +154,7 @@ def command_section(plan: Plan, texts: Texts, command: str, facts: Facts, where:
 
 def _what_the_command_does(plan: Plan, where: Where) -> str:
     """Return the label of the sentence before the command."""
-    if any(row.code == "user-environment" for row in plan.findings):
+    if any(finding.code == "user-environment" for finding in plan.findings):
         return "fixable-in-a-venv"
     if plan.manual_steps:
         return "fixable-after"
@@ -165,7 +169,7 @@ def _what_the_command_does(plan: Plan, where: Where) -> str:
         "new-there": "fixable-in-a-new-venv-there",
         "there": "fixable-there",
     }
-    broken = any(row.severity == "error" for row in plan.findings)
+    broken = any(finding.severity == "error" for finding in plan.findings)
     return named.get(where) or ("fixable" if broken else "fixable-none")
 
 

@@ -54,22 +54,22 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         **_rest_json(plan),
         "consumers": [
             {
-                "name": row.name,
-                "version": row.version,
-                "cuda": row.cuda,
-                "needs": list(row.needs),
-                "why": texts.reason(row.why),
+                "name": consumer.name,
+                "version": consumer.version,
+                "cuda": consumer.cuda,
+                "needs": list(consumer.needs),
+                "why": texts.reason(consumer.why),
             }
-            for row in plan.consumers
+            for consumer in plan.consumers
         ],
         **({"needs": [" ".join(NEEDED_FLAGS[need]) for need in plan.needs]} if plan.needs else {}),
         "rejected": [
             {
-                "package": row.package,
-                "version": row.version,
-                "reasons": judged_json(row.machine, row.environment, texts),
+                "package": rejection.package,
+                "version": rejection.version,
+                "reasons": judged_json(rejection.machine, rejection.environment, texts),
             }
-            for row in plan.rejected
+            for rejection in plan.rejected
         ],
         "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
         **({"ways": ways} if ways else {}),
@@ -82,7 +82,8 @@ def _selection_json(plan: Plan) -> dict[str, object] | None:
     if plan.verdict in {"impossible", "unknown"}:
         return None
     packages = [
-        {"name": row.name, "version": row.version, "index": row.index_url} for row in plan.selection
+        {"name": wheel.name, "version": wheel.version, "index": wheel.index_url}
+        for wheel in plan.selection
     ]
     return {"cuda": plan.cuda, "packages": packages}
 
@@ -120,7 +121,9 @@ def _case_json(case: Case) -> dict[str, object]:
 def _rest_json(plan: Plan) -> dict[str, object]:
     """Return what comes beside the wheels of a plan."""
     return {
-        "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
+        "companions": [
+            {"name": companion.name, "version": companion.version} for companion in plan.companions
+        ],
         "requires": list(plan.requires),
     }
 

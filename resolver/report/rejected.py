@@ -25,11 +25,14 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     the torches that were passed over.
     """
     taken = newest_first(plan.release or "0")
-    others = [row for row in plan.rejected if row.package != GPU_BUILD]
+    others = [rejection for rejection in plan.rejected if rejection.package != GPU_BUILD]
     why = {
-        row.version: (_why_rejected(row, texts, verbose=verbose), newest_first(row.version) > taken)
-        for row in plan.rejected
-        if row.package == GPU_BUILD
+        rejection.version: (
+            _why_rejected(rejection, texts, verbose=verbose),
+            newest_first(rejection.version) > taken,
+        )
+        for rejection in plan.rejected
+        if rejection.package == GPU_BUILD
     }
     judged = join_neighbours((version, why.get(version)) for version in plan.considered or why)
     groups = [(versions, about) for versions, about in judged if about is not None]

@@ -38,10 +38,10 @@ def steps_section(
     if plan.install and plan.bytes_saved and plan.small:
         rows.append(Row(text=texts.label("less-taken", size=size(plan.bytes_saved)), style="dim"))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):
-        listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in wheels)
+        listed = ", ".join(f"{short_name(wheel.name)} {wheel.version}" for wheel in wheels)
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
         rows.append(Row(text=text, style="dim"))
-    broken = any(row.severity == "error" for row in plan.findings)
+    broken = any(finding.severity == "error" for finding in plan.findings)
     heading = texts.label("fix" if broken else "change")
     if plan.install:
         heading = texts.label(
@@ -104,11 +104,13 @@ def _installed_row(wheel: Wheel, facts: Facts, texts: Texts, *, verbose: bool) -
 def _helpers(plan: Plan, texts: Texts, *, verbose: bool) -> Iterator[Row]:
     """Yield the packages that are made locally."""
     if verbose:
-        for row in plan.companions:
-            version = row.version.partition("+")[0]
-            yield _comes(texts.label(f"made-{row.name}", name=row.name, version=version))
+        for companion in plan.companions:
+            version = companion.version.partition("+")[0]
+            yield _comes(
+                texts.label(f"made-{companion.name}", name=companion.name, version=version)
+            )
     elif plan.companions:
-        names = (texts.label(f"helper-{row.name}") for row in plan.companions)
+        names = (texts.label(f"helper-{companion.name}") for companion in plan.companions)
         code = "helper" if len(plan.companions) == 1 else "helpers"
         listed = texts.label("list-comma").join(names)
         yield _comes(texts.label(code, count=len(plan.companions), listed=listed))

@@ -105,7 +105,7 @@ def changes_for(candidate: Candidate, situation: Situation) -> Changes:
     if not (changing or loaded) and _works_unloaded(candidate, system, situation):
         expected = {name: version for name, version in expected.items() if name != LIBRARIES}
     companions = _companions(expected, situation, changing=changing)
-    if loaded or LIBRARIES in {row.name for row in companions}:
+    if loaded or LIBRARIES in {companion.name for companion in companions}:
         of_wheels = {need.library for need in candidate.build.needs if need.distribution in wheels}
         system = {name: system[name] for name in system.keys() - of_wheels}
     return Changes(

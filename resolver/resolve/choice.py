@@ -53,9 +53,13 @@ def preferred(works: list[Candidate], situation: Situation) -> Candidate | None:
     able = works
     if not situation.options.latest:
         if not situation.options.conflicts:
-            newest = [row for row in works if row.build.cudnn == works[0].build.cudnn]
+            newest = [
+                candidate for candidate in works if candidate.build.cudnn == works[0].build.cudnn
+            ]
             able = [row for row in newest if _shares_cuda(row.build, situation)] or works
-        able = [row for row in works if is_installed(row.build, situation)] or able
+        able = [
+            candidate for candidate in works if is_installed(candidate.build, situation)
+        ] or able
     return able[0] if able else None
 
 
@@ -95,7 +99,7 @@ def is_installed(build: Build, situation: Situation) -> bool:
 
 def _shares_cuda(build: Build, situation: Situation) -> bool:
     """Tell whether everything else here that uses CUDA uses the major of `build`."""
-    return all(row.cuda in {None, major(build.cuda)} for row in situation.consumers)
+    return all(consumer.cuda in {None, major(build.cuda)} for consumer in situation.consumers)
 
 
 def find_torch(situation: Situation) -> TorchSearch:
@@ -168,8 +172,9 @@ def _is_taken(build: Build, situation: Situation) -> bool:
         return True
     alike = [] if _shares_cuda(build, situation) else [build.cudnn]
     before = (
-        row
-        for row in builds_of(situation)
-        if is_installed(row, situation) or (row.cudnn in alike and _shares_cuda(row, situation))
+        other
+        for other in builds_of(situation)
+        if is_installed(other, situation)
+        or (other.cudnn in alike and _shares_cuda(other, situation))
     )
-    return not any(is_usable(row, situation) for row in before)
+    return not any(is_usable(other, situation) for other in before)

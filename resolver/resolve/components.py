@@ -258,13 +258,13 @@ def _why_none_is_allowed(
     if alone:
         by = tuple(demand.by for demand in alone)
         return reason("library-pinned", distribution=name, by=by)
-    who = tuple(Wanting(row.by, row.of(name)) for row in demands if row.specifier)
+    who = tuple(Wanting(demand.by, demand.of(name)) for demand in demands if demand.specifier)
     return reason("library-pins-differ", distribution=name, by=who)
 
 
 def _releases(distribution: Distribution, machines: SharingMachines) -> list[Release]:
     platform = machines.each[0].platform
-    return [row for row in distribution.releases if row.platform == platform]
+    return [release for release in distribution.releases if release.platform == platform]
 
 
 def _toolkit_version(
@@ -278,7 +278,7 @@ def _toolkit_version(
     specifiers = [demand.specifier for demand in machines.demands.get(name, ())]
     if not specifiers:
         return own
-    newer = (row.components.get(name) for row in toolkits_to_try(build, machines.each[0]))
+    newer = (toolkit.components.get(name) for toolkit in toolkits_to_try(build, machines.each[0]))
     return next(
         (
             version
@@ -314,7 +314,7 @@ def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:
     """Tell whether what stays installed excludes a release."""
     demands = machines.demands.get(distribution.name, ())
     releases = _releases(distribution, machines) if demands else []
-    releases = [row for row in releases if row.index_url != INSTALLED]
+    releases = [release for release in releases if release.index_url != INSTALLED]
     return len(_allowed(demands, releases)) < len(releases)
 
 
@@ -322,8 +322,8 @@ def _allowed(demands: Iterable[Demand], releases: Sequence[Release]) -> Sequence
     specifiers = tuple(str(demand.specifier) for demand in demands)
     if not specifiers:
         return releases
-    versions = _versions_allowed(tuple(row.version for row in releases), specifiers)
-    return [row for row in releases if row.version in versions]
+    versions = _versions_allowed(tuple(release.version for release in releases), specifiers)
+    return [release for release in releases if release.version in versions]
 
 
 @functools.lru_cache(maxsize=1024)  # a pin is evaluated for every release

@@ -74,7 +74,9 @@ def other_cuda(build: Build, consumer: Consumer) -> bool:
 def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[Named, ...]:
     """Return who may need an installed nvidia wheel and declares nothing: users of its CUDA."""
     return tuple(
-        row.by for row in consumers if row.why.code in UNDECLARED and row.cuda == distribution.cuda
+        consumer.by
+        for consumer in consumers
+        if consumer.why.code in UNDECLARED and consumer.cuda == distribution.cuda
     )
 
 

@@ -137,7 +137,9 @@ def _imagined(feed: Feed, situation: Situation) -> Iterator[Build]:
 def _is_stopped_by_machine(situation: Situation, rejected: Sequence[Rejected]) -> bool:
     """Tell whether the machine or its Python speaks against each release of PyPI."""
     stopped = {
-        row.version for row in rejected if any(why.code in _OF_MACHINE for why in row.reasons)
+        rejection.version
+        for rejection in rejected
+        if any(why.code in _OF_MACHINE for why in rejection.reasons)
     }
     return stopped.issuperset(build.version for build in situation.matrix.builds)
 
@@ -160,7 +162,9 @@ def _feed_for_older_cudnn(situation: Situation) -> Iterator[Unlock]:
     index do (1.17, 1.18).
     """
     for user in situation.consumers:
-        cudnns = [int(row.cudnn) for row in situation.matrix.builds if major(row.cuda) == user.cuda]
+        cudnns = [
+            int(build.cudnn) for build in situation.matrix.builds if major(build.cuda) == user.cuda
+        ]
         for feed in situation.matrix.feeds:
             older = user.cudnn and cudnns and int(user.cudnn) < min(cudnns)
             if older and (feed.cuda == user.cuda) and situation.platform in feed.platforms:

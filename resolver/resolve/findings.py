@@ -88,7 +88,11 @@ def findings(
         if same and works[0].version != best.version:
             rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
         elif works[0].version != best.version and not situation.alternative_provider:
-            by = tuple(row.by for row in situation.consumers if row.cuda == major(best.build.cuda))
+            by = tuple(
+                consumer.by
+                for consumer in situation.consumers
+                if consumer.cuda == major(best.build.cuda)
+            )
             newer = {"version": works[0].version, "chosen": best.version}
             rows.append(finding("newer-for-another-cuda", "info", **newer, by=by))
     order = {"error": 0, "warning": 1, "info": 2}
@@ -214,7 +218,9 @@ def _installed_release_findings(
     if not situation.alternative_provider and installed.version in situation.matrix.gone:
         yield finding("release-gone", "info", version=installed.version)
     name = installed.name, installed.version
-    for row in [row for row in rejected if (row.package, row.version) == name][:1]:
+    for row in [
+        rejection for rejection in rejected if (rejection.package, rejection.version) == name
+    ][:1]:
         for why in row.reasons:
             if why.code in WITHOUT_A_DRIVER:
                 continue
@@ -352,7 +358,7 @@ def _project_findings(situation: Situation, best: Candidate, changes: Changes) -
     fixed = changes or tool in LOCKS or situation.package(LIBRARIES) is not None
     if tool is None or not fixed or (not changes and locked == best.version):
         return
-    wheels = [row for row in changes.selection if row.index_url == PYPI]
+    wheels = [wheel for wheel in changes.selection if wheel.index_url == PYPI]
     wheels.sort(key=lambda row: row.name != GPU_BUILD)
     python = oldest_python([best.build], wheels, situation.markers["python_version"])
 
@@ -363,7 +369,7 @@ def _project_findings(situation: Situation, best: Candidate, changes: Changes) -
         f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS, *CONDA_TOOLS} else 'another'}",
         "warning",
         tool=tool,
-        lines=", ".join(f'"{row.name}=={row.version}{since(row)}"' for row in wheels),
-        pins=" ".join(f"{row.name}=={row.version}" for row in wheels),
-        table=", ".join(f'{row.name} = "=={row.version}"' for row in wheels),
+        lines=", ".join(f'"{wheel.name}=={wheel.version}{since(wheel)}"' for wheel in wheels),
+        pins=" ".join(f"{wheel.name}=={wheel.version}" for wheel in wheels),
+        table=", ".join(f'{wheel.name} = "=={wheel.version}"' for wheel in wheels),
     )

@@ -80,7 +80,7 @@ def _other_torch(situation: Situation, choice: TorchChoice | None) -> str:
 def _blocked_torch_findings(situation: Situation, search: TorchSearch | None) -> Iterator[Finding]:
     """Name the packages that allow no torch that fits; `search` is None if none was searched."""
     if search is not None:
-        refusals = (why for row in search.rejected for why in row.reasons)
+        refusals = (why for rejection in search.rejected for why in rejection.reasons)
         held = {
             Wanting(by, str(dict(why.values)["requires"]))
             for why in refusals
@@ -170,7 +170,7 @@ def _loads(torch: InstalledTorch, distribution: str, situation: Situation) -> bo
 
 def in_torch_findings(situation: Situation, selection: Iterable[Wheel]) -> Iterator[Finding]:
     """Say what torch brings of NVIDIA's libraries, and what follows from that."""
-    rows = [row for row in selection if row.index_url == IN_TORCH]
+    rows = [wheel for wheel in selection if wheel.index_url == IN_TORCH]
     if rows and situation.torch is not None:
         yield finding(
             "libraries-in-torch",

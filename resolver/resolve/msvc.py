@@ -90,4 +90,6 @@ def _suffices(version: str, toolset: str) -> bool:
 
 
 def _system(situation: Situation) -> Library | None:
-    return next((row for row in situation.facts.libraries if row.name.lower() == LIBRARY), None)
+    return next(
+        (library for library in situation.facts.libraries if library.name.lower() == LIBRARY), None
+    )

@@ -68,7 +68,11 @@ def find_onnxruntime(
             gpu_build, folder and folder.provider, cuda=folder and folder.cuda
         )
     asked = options.chooses or options.providers or options.torch != "keep"
-    owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
+    owners = [
+        package
+        for package in facts.packages
+        if package.name in matrix.owners and not package.provided
+    ]
     if asked or len(owners) != 1 or owners[0].outside:
         return None
     [package] = owners

@@ -67,4 +67,4 @@ def _named(demands: Iterable[Demand]) -> list[str]:
 
 
 def _all_allow(demands: Iterable[Demand], version: str) -> bool:
-    return all(allows(row.specifier, version) for row in demands)
+    return all(allows(demand.specifier, version) for demand in demands)

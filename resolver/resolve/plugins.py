@@ -152,10 +152,10 @@ def _registering(
 
 def _whole_onnxruntime(facts: Facts, matrix: Matrix) -> Package | None:
     """Return the installed plain onnxruntime, if it is whole and alone in its folder."""
-    package, folder = facts.package(CPU_BUILD), facts.onnxruntime
-    owners = [row for row in facts.packages if row.name in matrix.owners]
-    if package is None or owners != [package] or package.provided or package.outside:
+    plain, folder = facts.package(CPU_BUILD), facts.onnxruntime
+    owners = [package for package in facts.packages if package.name in matrix.owners]
+    if plain is None or owners != [plain] or plain.provided or plain.outside:
         return None
     if folder is None or not folder.intact or folder.distribution not in {None, CPU_BUILD}:
         return None
-    return package if folder.version in {None, package.version} else None
+    return plain if folder.version in {None, plain.version} else None

@@ -97,7 +97,7 @@ def resolve_as_asked(
         companions=changes.companions if changes else (),
         placeholder="" if changes is None else changes.placeholder,
         requires=changes.requires if changes else (),
-        consumers=tuple(row for row in situation.consumers if row.name not in gone),
+        consumers=tuple(consumer for consumer in situation.consumers if consumer.name not in gone),
         unused_by=unused_by(situation),
         rejected=(*(search.rejected if search else ()), *rejected),
         considered=tuple(dict.fromkeys(one.version for one, _ in judged)),
@@ -138,7 +138,7 @@ def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Othe
     if options.provider != "cuda":
         return ()
     made = resolve(facts, options._replace(provider=RTX), matrix, unlocking=False)
-    names = {row.name: row for row in made.selection}
+    names = {wheel.name: wheel for wheel in made.selection}
     plugin = next((row for name, row in names.items() if name in matrix.plugins), None)
     if made.verdict != "fixable" or plugin is None or facts.package(plugin.name):
         return ()

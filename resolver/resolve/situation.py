@@ -128,7 +128,7 @@ def _situation(
     if like and same and environment is like.environment:
         consumers = like.consumers
     elif like and markers == like.markers and _is_torch_alone(environment, like.environment):
-        others = tuple(row for row in like.consumers if row.name != TORCH)
+        others = tuple(consumer for consumer in like.consumers if consumer.name != TORCH)
         consumers = (*_torch_as_consumer(torch, matrix, platform, environment), *others)
     else:
         consumers = _consumers(facts, matrix, platform, environment, torch)
@@ -158,8 +158,12 @@ def _environment(
     if markers != like.markers or options.requirements != like.options.requirements:
         found = found.on(markers, options.requirements)
     if facts.packages is not like.facts.packages:
-        names = {row.name for row in facts.packages}
-        new = [row for row in facts.packages if found.installed.get(row.name) is not row]
+        names = {package.name for package in facts.packages}
+        new = [
+            package
+            for package in facts.packages
+            if found.installed.get(package.name) is not package
+        ]
         found = found.changed(found.installed.keys() - names, new)
     return found
 
@@ -179,12 +183,12 @@ def _counts(matrix: Matrix, conflicts: bool, demand: Demand) -> bool:  # noqa: F
 
 def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, InstalledTorch | None]:
     """Return the installed torch, and `facts` with everything that it requires."""
-    package = facts.package(TORCH)
-    if package is None:
+    installed = facts.package(TORCH)
+    if installed is None:
         return facts, None
-    torch = installed_torch_of(package, matrix.torch, platform)
-    others = [row for row in facts.packages if row.name != TORCH]
-    packages = (*others, with_known_requirements(package, torch, others))
+    torch = installed_torch_of(installed, matrix.torch, platform)
+    others = [package for package in facts.packages if package.name != TORCH]
+    packages = (*others, with_known_requirements(installed, torch, others))
     return facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name))), torch
 
 

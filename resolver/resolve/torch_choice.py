@@ -89,7 +89,9 @@ def torch_of_lines(options: PlanOptions, facts: Facts) -> str:
 def without_torch(situation: Situation) -> Situation:
     """Return `situation` without torch, torchvision and torchaudio: nothing requires them."""
     staying = [
-        row for row in situation.facts.packages if row.name not in {TORCH, *DOMAIN_LIBRARIES}
+        package
+        for package in situation.facts.packages
+        if package.name not in {TORCH, *DOMAIN_LIBRARIES}
     ]
     options = situation.options._replace(torch="keep")
     return changed(
@@ -212,7 +214,7 @@ def _tried(build: TorchBuild, situation: Situation) -> tuple[Situation, dict[str
     for demand in refusing_release(wheels[TORCH].version, situation):
         return reason("demand-conflict", by=demand.by, requires=demand.of(TORCH))
     replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
-    staying = [row for row in situation.facts.packages if row.name not in wheels]
+    staying = [package for package in situation.facts.packages if package.name not in wheels]
     facts = situation.facts._replace(packages=(*staying, *replaced))
     return changed(situation, facts=facts), wheels
 
@@ -233,7 +235,9 @@ def why_torch(situation: Situation, choice: TorchChoice | None) -> Iterator[Reas
 def _choice(
     build: Build, situation: Situation, with_torch: Situation, wheels: dict[str, Wheel]
 ) -> TorchChoice:
-    intact = {(row.name, row.version) for row in situation.facts.packages if row.intact}
+    intact = {
+        (package.name, package.version) for package in situation.facts.packages if package.intact
+    }
     chosen = tuple(wheel for _, wheel in sorted(wheels.items()))
     install = tuple(wheel for wheel in chosen if (wheel.name, wheel.version) not in intact)
     return TorchChoice(situation=with_torch, build=build, wheels=chosen, install=install)

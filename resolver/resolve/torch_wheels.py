@@ -20,12 +20,12 @@ def matching_domain_library(
     torch for the same CUDA: PyTorch's index has it for no other.
     """
     rows = [
-        row
-        for row in situation.matrix.torch.companions
-        if row.name == name
-        and row.platform == situation.platform
-        and allows(row.torch, build.version)
-        and _fitting(row.wheels, situation)
+        companion
+        for companion in situation.matrix.torch.companions
+        if companion.name == name
+        and companion.platform == situation.platform
+        and allows(companion.torch, build.version)
+        and _fitting(companion.wheels, situation)
     ]
     rows.sort(key=lambda row: newest_first(row.version), reverse=True)
     exact = (row for row in rows if any(spec.operator == "==" for spec in row.torch))
@@ -46,7 +46,7 @@ def _labels(library: DomainLibrary, situation: Situation) -> set[str]:
 
 def _fitting(wheels: Sequence[PypiWheel], situation: Situation) -> PypiWheel | None:
     """Return the wheel for the Python of `situation`, or for every Python."""
-    return next((row for row in wheels if row.python in {situation.abi, "py3"}), None)
+    return next((wheel for wheel in wheels if wheel.python in {situation.abi, "py3"}), None)
 
 
 def wheel_of_torch(
@@ -73,7 +73,8 @@ def kept_wheel(package: Package, build: TorchBuild | None, situation: Situation)
     if package.name != TORCH:
         key = package.name, package.version, situation.platform
         rows = {
-            (row.name, row.version, row.platform): row for row in situation.matrix.torch.companions
+            (companion.name, companion.version, companion.platform): companion
+            for companion in situation.matrix.torch.companions
         }
         wheels = rows[key].wheels if key in rows else ()
     return on_pypi(package.name, package.version, _fitting(wheels, situation))
@@ -84,5 +85,5 @@ def kept_torch(situation: Situation) -> tuple[Wheel, ...]:
     torch = situation.torch
     if torch is None or torch.cuda is None:
         return ()
-    rows = (row for row in situation.facts.packages if row.name == TORCH)
+    rows = (package for package in situation.facts.packages if package.name == TORCH)
     return tuple(kept_wheel(row, torch.build, situation) for row in rows)

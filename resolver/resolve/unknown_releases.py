@@ -52,7 +52,8 @@ def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
     """Tell whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
     distribution = matrix.distributions.get(package.name)
     return distribution is not None and not any(
-        row.version == package.version and row.platform == platform for row in distribution.releases
+        release.version == package.version and release.platform == platform
+        for release in distribution.releases
     )
 
 
@@ -63,10 +64,10 @@ def without_known_files(facts: Facts, matrix: Matrix) -> tuple[Package, ...]:
     """
     platform = facts.platform.key
     return tuple(
-        row
-        if row.name == TORCH or is_unknown(row, matrix, platform)
-        else row._replace(libraries=())
-        for row in facts.packages
+        package
+        if package.name == TORCH or is_unknown(package, matrix, platform)
+        else package._replace(libraries=())
+        for package in facts.packages
     )
 
 
@@ -137,9 +138,9 @@ def is_same_major(known: str, installed: str | None) -> bool:
 def nearest_release(text: str, known: Distribution, platform: str) -> Release | None:
     """Return the newest release of the same major that is not newer, else the oldest of it."""
     line = [
-        row
-        for row in known.releases
-        if row.platform == platform and major(row.version) == major(text)
+        release
+        for release in known.releases
+        if release.platform == platform and major(release.version) == major(text)
     ]
     line.sort(key=lambda row: newest_first(row.version))
     oldest = line[0] if line else None
@@ -215,9 +216,9 @@ def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | No
 def _is_whole(facts: Facts, package: Package, matrix: Matrix) -> bool:
     folder = facts.onnxruntime
     others = [
-        row
-        for row in facts.packages
-        if row.name in matrix.owners and row.name != GPU_BUILD and not row.provided
+        other
+        for other in facts.packages
+        if other.name in matrix.owners and other.name != GPU_BUILD and not other.provided
     ]
     return (
         not others

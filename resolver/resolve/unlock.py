@@ -46,12 +46,12 @@ def unlock(situation: Situation, judged: Judged, matrix: Matrix) -> tuple[Unlock
         return newest_that_works(situation, above, matrix)
 
     now = judged.newest
-    rejected = [row for _, row in judged.rejected]
+    rejected = [rejection for _, rejection in judged.rejected]
     rows = [
         *_without_blockers(situation, rejected, now, newest),
         *_without_lines(situation, rejected, now, newest),
     ]
-    if any(why.code in _ALLOWED for row in rejected for why in row.reasons):
+    if any(why.code in _ALLOWED for rejection in rejected for why in rejection.reasons):
         rows += _with_conflicts(situation, now, newest)
     steps = [*steps_of_machine(situation)]
     rows += _singly(situation, steps, now, newest)
@@ -81,7 +81,9 @@ def _without_blockers(
     Whether a version of it exists that does not is known to an index, so pip or uv is to be asked.
     """
     newer = [
-        row for row in rejected if now is None or newest_first(row.version) > newest_first(now)
+        rejection
+        for rejection in rejected
+        if now is None or newest_first(rejection.version) > newest_first(now)
     ]
     names = sorted({name for row in newer for name in blocking_names(row.environment)})
     found = False
@@ -100,7 +102,7 @@ def _without_lines(
     situation: Situation, rejected: Sequence[Rejected], now: str | None, newest: Newest
 ) -> Iterator[Unlock]:
     """Yield what each line of the user's requirements files holds back."""
-    asked = {by for row in rejected for why in row.reasons for by in why.by}
+    asked = {by for rejection in rejected for why in rejection.reasons for by in why.by}
     lines = [without_line(line) for line in situation.options.requirements if line in asked]
     yield from _singly(situation, lines, now, newest)
 

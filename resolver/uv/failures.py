@@ -72,7 +72,7 @@ def compile_failure(
     if _FULL.search(text):
         return _disk_full(folders)
     # A torch whose file nobody knows is the likeliest to be missing, whatever uv came upon first.
-    lacking = [row for row in question.wheels if not row.file or _names(text, row.name)]
+    lacking = [wheel for wheel in question.wheels if not wheel.file or _names(text, wheel.name)]
     lacking = [row for row in lacking if index.sources.near(row.file or "-") is None]
     lacking.sort(key=lambda row: bool(row.file))
     if index.sources.offline:

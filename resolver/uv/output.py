@@ -40,7 +40,7 @@ def parse_uv_output(
     by_name: dict[str, _Row] = {
         canonicalize_name(str(package["name"])): package for package in packages
     }
-    ours = {row.name: row for row in question.wheels}
+    ours = {wheel.name: wheel for wheel in question.wheels}
     for row in question.wheels:
         yield _of_plan(row, list(_files(by_name[row.name], folder)), question)
     installed = installed_versions(question.target) if question.target else {}

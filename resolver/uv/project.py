@@ -52,19 +52,19 @@ class Question:
     @property
     def names(self) -> str:
         """What is asked for, for people."""
-        pinned = (f"{row.name}=={row.version}" for row in self.wheels)
+        pinned = (f"{wheel.name}=={wheel.version}" for wheel in self.wheels)
         return ", ".join(self.requires or pinned)
 
 
 def project_text(question: Question, indexes: Indexes, near: Collection[str]) -> str:
     """Return the pyproject.toml; the distributions `near` are in a folder of the user's."""
-    pins = [f"{row.name}=={row.version}" for row in question.wheels]
+    pins = [f"{wheel.name}=={wheel.version}" for wheel in question.wheels]
     project: dict[str, Value] = {"name": "ortgpu-fix-plan", "version": "0"}
     project["dependencies"] = Rows([*pins, *question.requires])
     sources: dict[str, Value] = {
-        row.name: {"index": indexes.name_of(row.index_url)}
-        for row in question.wheels
-        if row.name not in near
+        wheel.name: {"index": indexes.name_of(wheel.index_url)}
+        for wheel in question.wheels
+        if wheel.name not in near
     }
     return "\n".join(
         [
@@ -84,11 +84,11 @@ def settings_text(question: Question, *, exclude_newer: str | None) -> str:
     What the wheels of the plan require is in the plan: uv reads nothing of them. A limit of dates
     is for what uv chooses, not for what is chosen.
     """
-    known = [row for row in question.wheels if row.name not in question.unread]
+    known = [wheel for wheel in question.wheels if wheel.name not in question.unread]
     texts = [f"constraint-dependencies = [{', '.join(map(inline, question.within))}]\n"]
     if exclude_newer:
         texts.append(f"exclude-newer = {inline(exclude_newer)}\n")
-        exempt: dict[str, Value] = {row.name: False for row in question.wheels}
+        exempt: dict[str, Value] = {wheel.name: False for wheel in question.wheels}
         texts.append(single("exclude-newer-package", exempt) if exempt else "")
     texts += [
         table(
