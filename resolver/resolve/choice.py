@@ -56,7 +56,9 @@ def preferred(works: list[Candidate], situation: Situation) -> Candidate | None:
             newest = [
                 candidate for candidate in works if candidate.build.cudnn == works[0].build.cudnn
             ]
-            able = [row for row in newest if _shares_cuda(row.build, situation)] or works
+            able = [
+                candidate for candidate in newest if _shares_cuda(candidate.build, situation)
+            ] or works
         able = [
             candidate for candidate in works if is_installed(candidate.build, situation)
         ] or able

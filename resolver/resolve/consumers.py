@@ -40,7 +40,7 @@ def find_consumers(
             if consumer is not None:
                 found.append(consumer)
     usable = _usable_cuda(facts, matrix) if found else frozenset()
-    return tuple(row._replace(idle=row.cuda not in usable) for row in found)
+    return tuple(consumer._replace(idle=consumer.cuda not in usable) for consumer in found)
 
 
 def torch_consumer(

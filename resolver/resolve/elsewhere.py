@@ -53,12 +53,12 @@ def _without_any(situation: Situation) -> Iterator[Unlock]:
         change = reason("jetson-index")
         yield Unlock(changes=(change,), gains=(Named(GPU_BUILD, ""),), of="Jetson")
         return
-    for row in situation.matrix.conda_builds:
-        driver, oldest = situation.driver_cuda, numbers(row.capability)
-        if row.platform == situation.platform and driver is not None and situation.gpus != ():
-            runs = major(driver) == row.cuda
+    for rebuilt in situation.matrix.conda_builds:
+        driver, oldest = situation.driver_cuda, numbers(rebuilt.capability)
+        if rebuilt.platform == situation.platform and driver is not None and situation.gpus != ():
+            runs = major(driver) == rebuilt.cuda
             if runs and all(numbers(gpu) >= oldest for gpu in capabilities(situation)):
-                change = reason("conda-build", version=row.version, build=row.build)
+                change = reason("conda-build", version=rebuilt.version, build=rebuilt.build)
                 yield Unlock(changes=(change,), gains=(Named("onnxruntime", ""),), of="conda-forge")
 
 
@@ -123,14 +123,14 @@ def _imagined(feed: Feed, situation: Situation) -> Iterator[Build]:
         if own is not None and major(own.cuda) == feed.cuda:
             continue
         older = [build for build in known if at_least(version, build.version)]
-        row = own or listed[False, version]
+        published = own or listed[False, version]
         yield (older or known[:1])[-1]._replace(
             version=version,
             platform=situation.platform,
             index_url=feed.url,
-            wheels=row.wheels,
-            glibc=row.glibc,
-            requires=row.requires,
+            wheels=published.wheels,
+            glibc=published.glibc,
+            requires=published.requires,
         )
 
 

@@ -159,7 +159,7 @@ class Environment:
         `markers` is the environment of PEP 508 markers.
         """
         self._members = tuple(reversed([*members]))
-        self.installed: Mapping[str, _Member] = {row.key: row for row in self._members}
+        self.installed: Mapping[str, _Member] = {member.key: member for member in self._members}
         self.markers = markers
         self._lines = lines
         self._found: tuple[_Part, ...] | None = None
@@ -366,7 +366,7 @@ def consequences(
     """
     new = {package.key: package for package in coming}
     after = before.changed(leaving, new.values())
-    own = {required_name(text)[0] for row in new.values() for text in row.requires}
+    own = {required_name(text)[0] for member in new.values() for text in member.requires}
     names = {*leaving, *new, *own} | ({CPU_BUILD} if GPU_BUILD in {*leaving, *new} else set())
     known = {(one.by, one.text) for one in before.unmet(names)}
     unmet = tuple(one for one in after.unmet(names) if (one.by, one.text) not in known)

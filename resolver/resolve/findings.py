@@ -56,7 +56,7 @@ def findings(
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
     where nothing works. `works` are all candidates that work, newest first.
     """
-    rows = [
+    found = [
         *_change_findings(situation),
         *_shadowing_findings(situation),
         *machine_findings(situation),
@@ -69,9 +69,9 @@ def findings(
         *cudnn_findings(situation, changes),
     ]
     if best is None or changes is None:
-        rows += torch_findings(situation, search)
+        found += torch_findings(situation, search)
     else:
-        rows += [
+        found += [
             *_library_findings(situation, best, changes),
             *torch_findings(situation, search),
             *in_torch_findings(situation, changes.selection),
@@ -86,7 +86,9 @@ def findings(
         ]
         same = situation.installed_release == best.version and not situation.alternative_provider
         if same and works[0].version != best.version:
-            rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
+            found.append(
+                finding("newer-works", "info", version=works[0].version, kept=best.version)
+            )
         elif works[0].version != best.version and not situation.alternative_provider:
             by = tuple(
                 consumer.by
@@ -94,9 +96,9 @@ def findings(
                 if consumer.cuda == major(best.build.cuda)
             )
             newer = {"version": works[0].version, "chosen": best.version}
-            rows.append(finding("newer-for-another-cuda", "info", **newer, by=by))
+            found.append(finding("newer-for-another-cuda", "info", **newer, by=by))
     order = {"error": 0, "warning": 1, "info": 2}
-    return tuple(sorted(rows, key=lambda row: order[row.severity]))
+    return tuple(sorted(found, key=lambda each: order[each.severity]))
 
 
 def findings_around(situation: Situation, best: Build | None) -> tuple[Finding, ...]:
@@ -218,10 +220,10 @@ def _installed_release_findings(
     if not situation.alternative_provider and installed.version in situation.matrix.gone:
         yield finding("release-gone", "info", version=installed.version)
     name = installed.name, installed.version
-    for row in [
+    for rejection in [
         rejection for rejection in rejected if (rejection.package, rejection.version) == name
     ][:1]:
-        for why in row.reasons:
+        for why in rejection.reasons:
             if why.code in WITHOUT_A_DRIVER:
                 continue
             values: Values = (("build", Named(*name)), *why.values)
@@ -233,12 +235,16 @@ def _unknown_release_findings(
 ) -> Iterator[Finding]:
     """Name what was judged without a row of the matrix, and what it is taken to be like."""
     build = situation.facts.onnxruntime
-    unread = situation.installed_build is None and any(row.name == GPU_BUILD for row in unknown)
+    unread = situation.installed_build is None and any(
+        release.name == GPU_BUILD for release in unknown
+    )
     if unread and build and build.intact and build.distribution in {None, GPU_BUILD}:
         yield finding("release-unread", "error", version=build.version or "")
     if unknown:
-        evidence = (f"{row.name} {row.version}: like {row.like or '-'}" for row in unknown)
-        releases = ", ".join(f"{row.name} {row.version}" for row in unknown)
+        evidence = (
+            f"{release.name} {release.version}: like {release.like or '-'}" for release in unknown
+        )
+        releases = ", ".join(f"{release.name} {release.version}" for release in unknown)
         yield finding(
             "unknown-release", "info", *evidence, releases=releases, date=situation.matrix.date
         )
@@ -289,9 +295,9 @@ def _requirement_findings(
     situation: Situation, best: Candidate, changes: Changes
 ) -> Iterator[Finding]:
     """Say what onnxruntime requires that is not there, or of which files are gone."""
-    gutted = [row for line in changes.requires if (row := _gutted_package(line, situation))]
-    for row in gutted:
-        yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
+    gutted = [package for line in changes.requires if (package := _gutted_package(line, situation))]
+    for package in gutted:
+        yield finding("library-gutted", "error", installed=str(package), distribution=str(package))
     listed = ", ".join(line for line in changes.requires if not _gutted_package(line, situation))
     if listed:
         by = situation.distributions_of(best.build)[0].name
@@ -359,11 +365,11 @@ def _project_findings(situation: Situation, best: Candidate, changes: Changes) -
     if tool is None or not fixed or (not changes and locked == best.version):
         return
     wheels = [wheel for wheel in changes.selection if wheel.index_url == PYPI]
-    wheels.sort(key=lambda row: row.name != GPU_BUILD)
+    wheels.sort(key=lambda wheel: wheel.name != GPU_BUILD)
     python = oldest_python([best.build], wheels, situation.markers["python_version"])
 
-    def since(row: Wheel) -> str:
-        return "" if row.every_python else f"; python_version >= '{python}'"
+    def since(wheel: Wheel) -> str:
+        return "" if wheel.every_python else f"; python_version >= '{python}'"
 
     yield finding(
         f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS, *CONDA_TOOLS} else 'another'}",

@@ -109,11 +109,11 @@ def _cudnn_of(libraries: Iterable[str]) -> set[str]:
 def removal_findings(situation: Situation, changes: Changes) -> Iterator[Finding]:
     """Say why others go, and what goes with them; and what nothing needs, and stays."""
     going = {package.name for package in changes.orphaned}
-    for code, rows in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
-        if rows:
-            listed = tuple(Named(row.name, row.version) for row in rows)
-            names = " ".join(row.name for row in rows)
-            weight = _size_of(rows, situation)
+    for code, packages in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
+        if packages:
+            listed = tuple(Named(package.name, package.version) for package in packages)
+            names = " ".join(package.name for package in packages)
+            weight = _size_of(packages, situation)
             more = cause("of-size", size=size(weight)) if weight else ""
             yield finding(code, "info", distributions=listed, size=more, names=names)
     for name in changes.uninstall:
@@ -170,11 +170,11 @@ def conflict_findings(situation: Situation, best: Candidate, changes: Changes) -
     from an installer. What uv chooses later, and what a new torch brings along, is not
     known here.
     """
-    rows = [Package(name=wheel.name, version=wheel.version) for wheel in changes.install]
-    rows += [
+    coming = [Package(name=wheel.name, version=wheel.version) for wheel in changes.install]
+    coming += [
         Package(name=companion.name, version=companion.version) for companion in changes.companions
     ]
-    unmet = consequences(situation.environment, changes.uninstall, rows).unmet
+    unmet = consequences(situation.environment, changes.uninstall, coming).unmet
     who = [Wanting(Named(each.by, each.version), each.text) for each in unmet]
     if nearest_pin(best.version, situation) is None:
         who += _ignored_demands(CPU_BUILD, SpecifierSet(f"=={best.version}"), situation)

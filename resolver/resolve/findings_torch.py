@@ -170,15 +170,15 @@ def _loads(torch: InstalledTorch, distribution: str, situation: Situation) -> bo
 
 def in_torch_findings(situation: Situation, selection: Iterable[Wheel]) -> Iterator[Finding]:
     """Say what torch brings of NVIDIA's libraries, and what follows from that."""
-    rows = [wheel for wheel in selection if wheel.index_url == IN_TORCH]
-    if rows and situation.torch is not None:
+    wheels = [wheel for wheel in selection if wheel.index_url == IN_TORCH]
+    if wheels and situation.torch is not None:
         yield finding(
             "libraries-in-torch",
             "info",
-            *(f"{row.name} {row.version}" for row in rows),
-            names=", ".join(short_name(row.name) for row in rows),
+            *(f"{wheel.name} {wheel.version}" for wheel in wheels),
+            names=", ".join(short_name(wheel.name) for wheel in wheels),
             torch=situation.torch.name,
-            size=size(sum(row.size for row in rows)),
+            size=size(sum(wheel.size for wheel in wheels)),
         )
 
 

@@ -94,10 +94,10 @@ def find_onnxruntime(
 def _known_build(package: Package, facts: Facts, matrix: Matrix) -> OtherBuild | None:
     """Return the row of a build with a name of its own: the newest that is not newer, or oldest."""
     place = package.name, facts.platform.key
-    rows = [row for row in matrix.other_builds if (row.name, row.platform) == place]
-    rows.sort(key=lambda row: newest_first(row.version))
-    older = [row for row in rows if at_least(package.version, row.version)]
-    return next(iter(older[-1:] or rows[:1]), None)
+    builds = [build for build in matrix.other_builds if (build.name, build.platform) == place]
+    builds.sort(key=lambda build: newest_first(build.version))
+    older = [build for build in builds if at_least(package.version, build.version)]
+    return next(iter(older[-1:] or builds[:1]), None)
 
 
 def _plugins(

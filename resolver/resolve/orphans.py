@@ -38,7 +38,7 @@ def with_orphans(
     if planned.torch != situation.torch:
         coming = [*coming, *_keeping_wheels(situation, planned)]
     found = consequences(situation.environment, changes.uninstall, coming, along)
-    orphaned = [row for name in sorted(found.needless) if (row := situation.package(name))]
+    orphaned = [package for name in sorted(found.needless) if (package := situation.package(name))]
     going = tuple(
         package
         for package in orphaned
@@ -53,9 +53,10 @@ def with_orphans(
         uninstall=tuple(sorted({*changes.uninstall, *(package.name for package in going)})),
         orphaned=going,
         needless=tuple(
-            row
+            package
             for name in sorted(needless)
-            if (row := situation.package(name)) and (row in orphaned or not row.requested)
+            if (package := situation.package(name))
+            and (package in orphaned or not package.requested)
         ),
     )
 
@@ -96,10 +97,10 @@ def _used_after(best: Candidate, changes: Changes, planned: Situation) -> Iterat
 
 def _used_undeclared(situation: Situation) -> Iterator[str]:
     """Yield what others that use CUDA open without requiring it: any wheel of their CUDA."""
-    rows = [consumer for consumer in situation.consumers if consumer.why.code in UNDECLARED]
-    for cuda in {row.cuda for row in rows if row.cuda}:
+    consumers = [consumer for consumer in situation.consumers if consumer.why.code in UNDECLARED]
+    for cuda in {consumer.cuda for consumer in consumers if consumer.cuda}:
         yield from _of_cuda(situation, cuda)
-    needs = {library for row in rows for library in row.needs}
+    needs = {library for consumer in consumers for library in consumer.needs}
     for (_, library), name in situation.matrix.providers.items():
         if library in needs:
             yield name

@@ -42,7 +42,9 @@ def other_packages(
     packages = [package for package in situation.facts.packages if package.name in names]
     own = [package for package in packages if is_own(package)]
     if own:
-        yield reason("own-requirement", by=tuple(Named(row.name, row.version) for row in own))
+        yield reason(
+            "own-requirement", by=tuple(Named(package.name, package.version) for package in own)
+        )
     others = [package for package in packages if not is_own(package)]
     if others:
         yield _other_versions(others, codes, gain, situation)

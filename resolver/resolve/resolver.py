@@ -75,10 +75,12 @@ def resolve_as_asked(
     if best is not None and changes is not None:
         changes = with_orphans(changes, best, situation, planned)
 
-    rows = [(one.build, _rejected(one, why, situation)) for one, why in judged if why]
+    rejections = [(one.build, _rejected(one, why, situation)) for one, why in judged if why]
     if best is not None and best.build.index_url == INSTALLED and not alternative_provider:
-        rows = [row for row in rows if row[1].version != best.version]  # PyPI's own of that number
-    rejected = tuple(row for _, row in rows)
+        rejections = [
+            row for row in rejections if row[1].version != best.version
+        ]  # PyPI's own of that number
+    rejected = tuple(row for _, row in rejections)
     found = findings(situation, best, changes, rejected, able, search=search, unknown=unknown)
     unlocking = unlocking and not alternative_provider and (best is None or options.provider != RTX)
     newest = working[0].version if working else None
@@ -101,7 +103,7 @@ def resolve_as_asked(
         unused_by=unused_by(situation),
         rejected=(*(search.rejected if search else ()), *rejected),
         considered=tuple(dict.fromkeys(one.version for one, _ in judged)),
-        unlock=unlock(situation, Judged(newest, rows), matrix) if unlocking else (),
+        unlock=unlock(situation, Judged(newest, rejections), matrix) if unlocking else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
         matrix_added=matrix.added,
@@ -139,7 +141,7 @@ def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Othe
         return ()
     made = resolve(facts, options._replace(provider=RTX), matrix, unlocking=False)
     names = {wheel.name: wheel for wheel in made.selection}
-    plugin = next((row for name, row in names.items() if name in matrix.plugins), None)
+    plugin = next((wheel for name, wheel in names.items() if name in matrix.plugins), None)
     if made.verdict != "fixable" or plugin is None or facts.package(plugin.name):
         return ()
     size = sum(wheel.size for wheel in made.install)

@@ -60,7 +60,7 @@ def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
     code = list(_code(situation, build))
     wheels = list(_wheels(situation))
     cudnn = [wheel.version for wheel in wheels if wheel.name.startswith("nvidia-cudnn")]
-    able = (gpu for gpu in known if build and not any(_lacks(row, gpu) for _, row in code))
+    able = (gpu for gpu in known if build and not any(_lacks(targets, gpu) for _, targets in code))
     return Serving(
         release=build.version if build else None,
         cuda=cuda,
@@ -177,11 +177,11 @@ def _code_of_files(situation: Situation, build: Build | None) -> Iterator[tuple[
         version = files.get(need.library)
         if distribution is None or version is None or situation.facts.package(distribution.name):
             continue
-        rows = code_of_file(version, distribution, situation.platform)
-        ptx = () if distribution.name.startswith(MACHINE_CODE_ONLY) else rows
-        if rows:
-            sass = tuple(target for row in rows for target in row.sass)
-            compiled = tuple(target for row in ptx for target in row.ptx)
+        blocks = code_of_file(version, distribution, situation.platform)
+        ptx = () if distribution.name.startswith(MACHINE_CODE_ONLY) else blocks
+        if blocks:
+            sass = tuple(target for block in blocks for target in block.sass)
+            compiled = tuple(target for block in ptx for target in block.ptx)
             yield f"{need.library} {version}", (sass, compiled)
 
 
@@ -202,5 +202,5 @@ def _size(situation: Situation, build: Build | None) -> int:
     """Return the bytes of the wheels of onnxruntime-gpu and torch, as far as they are known."""
     own = wheel_for(build, situation.abi) if build else None
     torch = situation.torch.build.wheels if situation.torch and situation.torch.build else ()
-    fitting = [row.size for row in torch if row.python in {situation.abi, "py3"}]
+    fitting = [wheel.size for wheel in torch if wheel.python in {situation.abi, "py3"}]
     return (own.size if own else 0) + sum(fitting[:1])

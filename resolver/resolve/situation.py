@@ -92,9 +92,9 @@ class Situation(NamedTuple):
         row = next((row for row in self.matrix.floors if row.cuda == cuda_major), None)
         return self.driver_release(row) if row else None
 
-    def driver_release(self, row: DriverFloor) -> str | None:
+    def driver_release(self, floor: DriverFloor) -> str | None:
         """Return the driver release that a row of the matrix names for this system."""
-        return row.windows if self.facts.platform.windows_driver else row.linux
+        return floor.windows if self.facts.platform.windows_driver else floor.linux
 
 
 def situation_of(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
@@ -117,8 +117,8 @@ def _situation(
     platform, torch = facts.platform.key, like.torch if like else None
     same = like is not None and facts.packages is like.facts.packages and platform == like.platform
     if not same:
-        rows = map(without_tool_bounds, facts.packages)
-        packages = tuple(sorted(rows, key=lambda row: row.name))
+        bounded = map(without_tool_bounds, facts.packages)
+        packages = tuple(sorted(bounded, key=lambda package: package.name))
         facts, torch = _with_torch(facts._replace(packages=packages), matrix, platform)
     markers = marker_environment(facts)
     environment = _environment(facts, markers, options, like)
@@ -189,7 +189,7 @@ def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, Ins
     torch = installed_torch_of(installed, matrix.torch, platform)
     others = [package for package in facts.packages if package.name != TORCH]
     packages = (*others, with_known_requirements(installed, torch, others))
-    return facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name))), torch
+    return facts._replace(packages=tuple(sorted(packages, key=lambda package: package.name))), torch
 
 
 def _consumers(

@@ -104,7 +104,7 @@ def with_installed_releases(
     unknown: list[UnknownRelease] = []
     distributions = dict(matrix.distributions)
     providers = dict(matrix.providers)
-    for package in sorted(facts.packages, key=lambda row: row.name):
+    for package in sorted(facts.packages, key=lambda package: package.name):
         if not package.intact or not is_unknown(package, matrix, platform):
             continue
         known = matrix.distributions[package.name]
@@ -142,9 +142,9 @@ def nearest_release(text: str, known: Distribution, platform: str) -> Release | 
         for release in known.releases
         if release.platform == platform and major(release.version) == major(text)
     ]
-    line.sort(key=lambda row: newest_first(row.version))
+    line.sort(key=lambda release: newest_first(release.version))
     oldest = line[0] if line else None
-    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+    return next((release for release in reversed(line) if at_least(text, release.version)), oldest)
 
 
 def _with_release(
@@ -209,8 +209,8 @@ def _with_build(
 def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | None:
     """Return the wheel of this plugin that the matrix holds for this platform, the last one."""
     place = plugin.name, facts.platform.key
-    rows = (row for row in matrix.plugin_wheels if (row.name, row.platform) == place)
-    return next(rows, None)
+    wheels = (wheel for wheel in matrix.plugin_wheels if (wheel.name, wheel.platform) == place)
+    return next(wheels, None)
 
 
 def _is_whole(facts: Facts, package: Package, matrix: Matrix) -> bool:
@@ -252,7 +252,7 @@ def _nearest_build(text: str, cuda: str | None, matrix: Matrix, platform: str) -
     ]
     line.sort(key=lambda build: newest_first(build.version))
     oldest = line[0] if line and cuda is not None else None
-    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+    return next((build for build in reversed(line) if at_least(text, build.version)), oldest)
 
 
 def _build(
