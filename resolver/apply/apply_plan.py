@@ -199,9 +199,9 @@ def _swap(
     holders = processes_using(paths)
     if holders:
         progress("in-use", processes=", ".join(holders))
-    own = {str(row.path): source for row, source in zip(files, staged.files, strict=True)}
-    replaced = [str(row.path) for row in files if row.before is not None]
-    made = {row.path.parent for row in files if not row.path.parent.exists()}
+    own = {str(file.path): source for file, source in zip(files, staged.files, strict=True)}
+    replaced = [str(file.path) for file in files if file.before is not None]
+    made = {file.path.parent for file in files if not file.path.parent.exists()}
     change = JournaledChange(site)
     begin = Begin(
         plan=", ".join(f"{name} {version}" for name, version in coming.items()),
@@ -219,8 +219,8 @@ def _swap(
         for path, source in tree.files.items()
     ]
     incoming += [
-        Incoming(str(row.path), own[str(row.path)], hashlib.sha256(row.after).hexdigest())
-        for row in files
+        Incoming(str(file.path), own[str(file.path)], hashlib.sha256(file.after).hexdigest())
+        for file in files
     ]
     with signals_held():
         try:

@@ -85,7 +85,9 @@ def project_companions(
     if build is None or build.name != GPU_BUILD or not entries:
         return ()
     others = sorted(wheel for wheel in selection if wheel.name.startswith("nvidia-"))
-    requires = [f"{row.name}=={row.version}" for row in (build, *others) if row.index_url == PYPI]
+    requires = [
+        f"{wheel.name}=={wheel.version}" for wheel in (build, *others) if wheel.index_url == PYPI
+    ]
     return (
         library_wheel(build.version, entries, modules, requires=requires),
         stand_in_wheel(build.version, version=placeholder.removesuffix(LABEL) + LABEL),

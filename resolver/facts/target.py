@@ -212,8 +212,10 @@ def _reply(reply: StrictObject) -> Target:
     if (int(major), int(minor)) < OLDEST:
         raise Error("python-too-old", path=reply.text("executable"), version=version)
     target = _read_target(reply)
-    rows = cast("tuple[Installed | str, ...]", target.installed)
-    installed = (row for row in rows if isinstance(row, Installed))
+    distributions = cast("tuple[Installed | str, ...]", target.installed)
+    installed = (
+        distribution for distribution in distributions if isinstance(distribution, Installed)
+    )
     return target._replace(
         installed=tuple(
             package._replace(installer="pixi")
@@ -221,21 +223,23 @@ def _reply(reply: StrictObject) -> Target:
             else package
             for package in installed
         ),
-        broken=tuple(row for row in rows if isinstance(row, str)),
+        broken=tuple(
+            distribution for distribution in distributions if isinstance(distribution, str)
+        ),
     )
 
 
-def _distribution(row: StrictObject) -> Installed | str:
+def _distribution(distribution: StrictObject) -> Installed | str:
     """Return a distribution, or the metadata path of one without a version."""
-    path = row.text("path")
-    return path if row.null("version") else _read_installed(row)
+    path = distribution.text("path")
+    return path if distribution.null("version") else _read_installed(distribution)
 
 
 _read_installed = record_reader(
     Installed,
-    metadata_path=lambda row, _: row.text("path"),
-    missing=lambda row, key: row.integer_or_none(key) or 0,
-    size=lambda row, key: row.integer_or_none(key) or 0,
+    metadata_path=lambda distribution, _: distribution.text("path"),
+    missing=lambda distribution, key: distribution.integer_or_none(key) or 0,
+    size=lambda distribution, key: distribution.integer_or_none(key) or 0,
 )
 _read_build = record_reader(
     OnnxRuntime,

@@ -203,9 +203,9 @@ def _python(version: str, *platform: str) -> tuple[str, ...]:
 def _demands(situation: Situation, chosen: Collection[str]) -> list[str]:
     """Return what installed distributions require of others, where that is satisfied today."""
     lines: set[str] = set()
-    for name, rows in situation.demands.items():
+    for name, demands in situation.demands.items():
         installed = situation.facts.package(name)
-        for demand in rows:
+        for demand in demands:
             broken = installed is not None and not allows(demand.specifier, installed.version)
             if str(demand.specifier) and name not in chosen and not broken:
                 lines.add(f"{name}{demand.specifier}")

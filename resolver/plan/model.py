@@ -205,18 +205,18 @@ class Plan(NamedTuple):
     @property
     def works_beside(self) -> Rejected | None:
         """Return the newest release that the machine does not exclude, of those rejected."""
-        rows = (
+        rejections = (
             rejection
             for rejection in self.rejected
             if rejection.package != TORCH and not rejection.machine
         )
-        return next(rows, None)
+        return next(rejections, None)
 
     @property
     def build(self) -> Named | None:
         """Return the onnxruntime of the selection: onnxruntime-gpu, or what has its place."""
-        rows = (wheel for wheel in self.selection if is_onnxruntime(wheel.name))
-        return next((Named(row.name, row.version) for row in rows), None)
+        wheels = (wheel for wheel in self.selection if is_onnxruntime(wheel.name))
+        return next((Named(wheel.name, wheel.version) for wheel in wheels), None)
 
     @property
     def release(self) -> str | None:

@@ -70,16 +70,16 @@ def oldest_python(builds: Iterable[Build], wheels: Collection[Wheel], python: st
     return f"3.{max(oldest)}" if oldest and not alone else python
 
 
-def on_pypi(name: str, version: str, row: BuildWheel | Release | PypiWheel | None) -> Wheel:
-    """Return a wheel of the default index; without a `row` its file is not known."""
-    return wheel_on(PYPI, name, version, row)
+def on_pypi(name: str, version: str, chosen: BuildWheel | Release | PypiWheel | None) -> Wheel:
+    """Return a wheel of the default index; without a `chosen` its file is not known."""
+    return wheel_on(PYPI, name, version, chosen)
 
 
 def wheel_on(
-    index_url: str, name: str, version: str, row: BuildWheel | Release | PypiWheel | None
+    index_url: str, name: str, version: str, chosen: BuildWheel | Release | PypiWheel | None
 ) -> Wheel:
-    """Return a wheel of this index; without a `row` its file is not known."""
-    file, size, sha256 = (row.file, row.size, row.sha256) if row else ("", 0, "")
+    """Return a wheel of this index; without a `chosen` its file is not known."""
+    file, size, sha256 = (chosen.file, chosen.size, chosen.sha256) if chosen else ("", 0, "")
     return Wheel(
         name=name, version=version, index_url=index_url, file=file, size=size, sha256=sha256
     )
@@ -88,10 +88,10 @@ def wheel_on(
 def rows_of(wheel: Wheel, added: Iterable[AddedRows]) -> AddedRows | None:
     """Return the rows that hold `wheel`, of those that were read; None: the shipped ones do."""
     release = f"{wheel.name} {wheel.version}"
-    for rows in added:
-        index = rows.index_url if rows.alone else PYPI
-        if wheel.index_url == index and release in rows.releases:
-            return rows
+    for addition in added:
+        index = addition.index_url if addition.alone else PYPI
+        if wheel.index_url == index and release in addition.releases:
+            return addition
     return None
 
 
@@ -99,9 +99,9 @@ def read_hashes(
     wheels: Iterable[Wheel], added: Iterable[AddedRows]
 ) -> tuple[tuple[AddedRows, tuple[Wheel, ...]], ...]:
     """Return the wheels whose hash is the one that an index gave when it was read, by its rows."""
-    rows = tuple(added)
-    held = [(rows_of(wheel, rows), wheel) for wheel in wheels] if rows else []
-    groups = ((one, tuple(wheel for by, wheel in held if by is one)) for one in rows)
+    additions = tuple(added)
+    held = [(rows_of(wheel, additions), wheel) for wheel in wheels] if additions else []
+    groups = ((one, tuple(wheel for by, wheel in held if by is one)) for one in additions)
     return tuple((one, group) for one, group in groups if group)
 
 

@@ -49,7 +49,9 @@ def at_fault(plan: Plan, facts: Facts) -> str | None:
         for rejection in plan.rejected
         if rejection.package != TORCH
     ]
-    kinds = (kind for kind, codes in AT_FAULT.items() if all(codes & row for row in excluded))
+    kinds = (
+        kind for kind, codes in AT_FAULT.items() if all(codes & reasons for reasons in excluded)
+    )
     return next(kinds, None) if excluded else None
 
 
@@ -63,7 +65,7 @@ def verdict_section(
         return _said(_impossible(plan, facts, texts, asked=asked), "bold red")
     if plan.verdict == "fixable":
         return _said(_fixable(plan, texts, where), "bold")
-    unfixable = {row.code for row in plan.unfixable}
+    unfixable = {finding.code for finding in plan.unfixable}
     if unfixable:
         label = "outside" if unfixable & NO_DRIVER else "outside-tensorrt"
         text = texts.label("shadowed" if unfixable & IN_FRONT else label, build=plan.build)

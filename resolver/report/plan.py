@@ -181,9 +181,9 @@ def _notes(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
             rows.extend(_finding_rows(finding, plan, texts, verbose=verbose))
     installing = {wheel.name for wheel in plan.install}
     kept = [wheel for wheel in plan.selection if wheel.name not in installing]
-    kept = [row for row in kept if row.index_url != IN_TORCH]  # a finding names them
+    kept = [wheel for wheel in kept if wheel.index_url != IN_TORCH]  # a finding names them
     if kept and plan.verdict != "unknown":
-        listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in kept)
+        listed = ", ".join(f"{short_name(wheel.name)} {wheel.version}" for wheel in kept)
         rows.append(Row(head="✓", text=texts.label("kept", listed=listed), style="green"))
     return Section(heading=texts.label("notes"), rows=tuple(rows))
 
@@ -230,10 +230,10 @@ def shows_other_index(plan: Plan, *, asked: bool) -> bool:
 def _unlock(plan: Plan, texts: Texts, *, elsewhere: bool) -> Section:
     """Say what each change would allow; changes that allow the same share a line."""
     by_gains: dict[str, list[str]] = {}
-    for row in plan.unlock:
-        if row.url and not elsewhere:
+    for unlock in plan.unlock:
+        if unlock.url and not elsewhere:
             continue
-        by_gains.setdefault(texts.gains(row), []).append(texts.change(row))
+        by_gains.setdefault(texts.gains(unlock), []).append(texts.change(unlock))
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
     heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
     return Section(heading=heading, rows=tuple(rows))

@@ -25,7 +25,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
     """Return the plan as the document that `--json` prints; `texts` must be English."""
     runs_on = plan.runs_on and {
         "driver": plan.runs_on.driver,
-        "compute_capabilities": [gpu for row in plan.runs_on.gpus for gpu in row],
+        "compute_capabilities": [gpu for unlock in plan.runs_on.gpus for gpu in unlock],
     }
     ways = [
         {
@@ -71,7 +71,9 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
             }
             for rejection in plan.rejected
         ],
-        "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
+        "unlock": [
+            {"change": texts.change(unlock), "gains": texts.gains(unlock)} for unlock in plan.unlock
+        ],
         **({"ways": ways} if ways else {}),
         "matrix": matrix_json(plan.matrix_date, plan.matrix_digest, plan.matrix_added),
     }
@@ -181,7 +183,8 @@ def matrix_json(date: str, digest: str, added: Iterable[AddedRows]) -> dict[str,
     """Return which matrix it is; `added` names the rows that are not the shipped ones."""
     document: dict[str, object] = {"date": date, "digest": digest}
     rows = [
-        {"read": row.read, "index": row.index_url, "releases": list(row.releases)} for row in added
+        {"read": addition.read, "index": addition.index_url, "releases": list(addition.releases)}
+        for addition in added
     ]
     return document | ({"added": rows} if rows else {})
 

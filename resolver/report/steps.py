@@ -55,13 +55,13 @@ def _comes(text: str) -> Row:
 
 
 def _removed(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Iterator[Row]:
-    rows = [row for name in plan.uninstall if (row := facts.package(name)) is not None]
-    together = [row for row in rows if row.name.startswith(NVIDIA)]
+    packages = [package for name in plan.uninstall if (package := facts.package(name)) is not None]
+    together = [package for package in packages if package.name.startswith(NVIDIA)]
     if verbose or len(together) == 1:
         together = []
-    for row in rows:
-        if row not in together:
-            yield Row(text=f"- {row.name} {row.version}", style="red")
+    for package in packages:
+        if package not in together:
+            yield Row(text=f"- {package.name} {package.version}", style="red")
     if together:
         yield Row(text=f"- {texts.label('components', count=len(together))}", style="red")
 
@@ -123,7 +123,7 @@ def _download(plan: Plan, texts: Texts, at_hand: Collection[str]) -> str:
         return texts.label("total-none")
     total = sum(wheel.size for wheel in wanted)
     text = texts.label(
-        "total" if all(row.size for row in wanted) else "total-and-others", size=size(total)
+        "total" if all(wheel.size for wheel in wanted) else "total-and-others", size=size(total)
     )
     if any(wheel.name == TORCH for wheel in plan.install):
         text = texts.label("total-torch", total=text)

@@ -92,21 +92,22 @@ def settings_text(question: Question, *, exclude_newer: str | None) -> str:
         texts.append(single("exclude-newer-package", exempt) if exempt else "")
     texts += [
         table(
-            "dependency-metadata", {"name": row.name, "version": row.version, "requires-dist": []}
+            "dependency-metadata",
+            {"name": wheel.name, "version": wheel.version, "requires-dist": []},
         )
-        for row in known
+        for wheel in known
     ]
     return "\n".join(texts)
 
 
 def preferred_text(preferred: Mapping[str, str]) -> str:
     """Return a lock with these versions: uv keeps those that it can."""
-    rows = [
+    tables = [
         table("packages", {"name": name, "version": version})
         for name, version in sorted(preferred.items())
         if parsed(version) is not None
     ]
-    return "\n".join([_LOCK_HEAD, *rows])
+    return "\n".join([_LOCK_HEAD, *tables])
 
 
 def lock_text(pinned: Sequence[Pinned], default: str) -> str:
@@ -114,15 +115,15 @@ def lock_text(pinned: Sequence[Pinned], default: str) -> str:
 
     `default` is the address of the default index, by which uv's cache knows what comes from there.
     """
-    rows = []
+    tables = []
     for pin in pinned:
         wheel, index = pin.wheel, default if pin.wheel.index_url == PYPI else pin.wheel.index_url
         file: dict[str, Value] = {"name": wheel.file, "url": pin.url}
         file["hashes"] = {"sha256": wheel.sha256}
         package: dict[str, Value | None] = {"name": wheel.name, "version": wheel.version}
         package["index"] = index if "://" in index and not pin.url.startswith("file:") else None
-        rows.append(table("packages", package | {"wheels": Rows([file])}))
-    return "\n".join([_LOCK_HEAD, *rows])
+        tables.append(table("packages", package | {"wheels": Rows([file])}))
+    return "\n".join([_LOCK_HEAD, *tables])
 
 
 def constraints(
@@ -140,13 +141,13 @@ def constraints(
         except (InvalidRequirement, RecursionError) as error:
             raise Error("requirements-impossible", requires=line, said=str(error)) from error
         wanted.setdefault(canonicalize_name(requirement.name), []).append(requirement.specifier)
-    rows = []
+    pins = []
     for name, version in installed_versions(target).items():
         if name in movable or parsed(version) is None:
             continue
         if all(rule.contains(version, prereleases=True) for rule in wanted.get(name, [])):
-            rows.append(f"{name}=={version}")
-    return tuple(sorted(rows))
+            pins.append(f"{name}=={version}")
+    return tuple(sorted(pins))
 
 
 def installed_versions(target: Target) -> dict[str, str]:
