@@ -48,7 +48,7 @@ def choose_wheels(  # noqa: PLR0917
     What is installed stays at its version. Only where a new torch requires another, and there is no
     other way, what it requires may move. Raises as `compile_plan`.
     """
-    coming = {row.name for row in plan.install}
+    coming = {wheel.name for wheel in plan.install}
     movable = frozenset(coming.union(plan.uninstall))
     if incoming_torch(plan):
         movable |= movable_distributions(plan, target)

@@ -91,10 +91,10 @@ def check_undoable(
     return found
 
 
-def _listed(rows: Sequence[str]) -> str:
-    """Return `rows` as text, the first of many."""
-    more = f", … (+{len(rows) - _LISTED})" if len(rows) > _LISTED else ""
-    return ", ".join(rows[:_LISTED]) + more
+def _listed(names: Sequence[str]) -> str:
+    """Return `names` as text, the first of many."""
+    more = f", … (+{len(names) - _LISTED})" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
 
 
 def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison:

@@ -130,7 +130,7 @@ class LockBuilder:
         """
         selection = target.plan.selection
         versions = {wheel.name: wheel.version for wheel in selection}
-        others = tuple(row for row in target.facts.packages if row.name not in versions)
+        others = tuple(package for package in target.facts.packages if package.name not in versions)
         facts = target.facts._replace(packages=others)
         within = _demands(situation_of(facts, self.options, self.matrix), versions)
         if TORCH_FAMILY.intersection(versions):
@@ -203,9 +203,9 @@ def _python(version: str, *platform: str) -> tuple[str, ...]:
 def _demands(situation: Situation, chosen: Collection[str]) -> list[str]:
     """Return what installed distributions require of others, where that is satisfied today."""
     lines: set[str] = set()
-    for name, rows in situation.demands.items():
+    for name, demands in situation.demands.items():
         installed = situation.facts.package(name)
-        for demand in rows:
+        for demand in demands:
             broken = installed is not None and not allows(demand.specifier, installed.version)
             if str(demand.specifier) and name not in chosen and not broken:
                 lines.add(f"{name}{demand.specifier}")

@@ -68,7 +68,10 @@ def changes_for(candidate: Candidate, situation: Situation) -> Changes:
     )
     assert candidate.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
     index = candidate.build.index_url
-    own = [wheel_on(index, row.name, row.version, candidate.wheel) for row in build]
+    own = [
+        wheel_on(index, distribution.name, distribution.version, candidate.wheel)
+        for distribution in build
+    ]
     install = [*own] if owners or not _build_is_installed(candidate, situation) else []
     system = _system_libraries(candidate, situation)
     missing = [component for component in chosen if not component.installed]
@@ -105,7 +108,7 @@ def changes_for(candidate: Candidate, situation: Situation) -> Changes:
     if not (changing or loaded) and _works_unloaded(candidate, system, situation):
         expected = {name: version for name, version in expected.items() if name != LIBRARIES}
     companions = _companions(expected, situation, changing=changing)
-    if loaded or LIBRARIES in {row.name for row in companions}:
+    if loaded or LIBRARIES in {companion.name for companion in companions}:
         of_wheels = {need.library for need in candidate.build.needs if need.distribution in wheels}
         system = {name: system[name] for name in system.keys() - of_wheels}
     return Changes(
@@ -170,7 +173,7 @@ def _works_unloaded(
     of_shell = () if of_image else tuple(f"{path.rstrip('/')}/" for path in named if path)
     wanted = {need.library for need in candidate.build.needs if need.distribution}
     found = [system.get(library) for library in wanted]
-    lasting = all(row and not (row.path or "").startswith(of_shell) for row in found)
+    lasting = all(library and not (library.path or "").startswith(of_shell) for library in found)
     return lasting and (
         not situation.consumers or wanted <= lying_in_wheels(system, candidate, situation)
     )
@@ -192,7 +195,7 @@ def lying_in_wheels(
 
 def _build_is_installed(candidate: Candidate, situation: Situation) -> bool:
     """Tell whether the folder `onnxruntime` holds the whole build of `candidate`."""
-    if situation.other_way or candidate.plugin:
+    if situation.alternative_provider or candidate.plugin:
         return candidate.build.index_url == INSTALLED
     build = situation.facts.onnxruntime
     return (
@@ -206,8 +209,8 @@ def _build_is_installed(candidate: Candidate, situation: Situation) -> bool:
 
 
 def _wheel(component: Component) -> Wheel:
-    row = component.release
-    return wheel_on(row.index_url, row.name, row.version, row)
+    release = component.release
+    return wheel_on(release.index_url, release.name, release.version, release)
 
 
 def _system_libraries(candidate: Candidate, situation: Situation) -> dict[str, Library]:

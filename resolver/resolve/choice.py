@@ -53,9 +53,15 @@ def preferred(works: list[Candidate], situation: Situation) -> Candidate | None:
     able = works
     if not situation.options.latest:
         if not situation.options.conflicts:
-            newest = [row for row in works if row.build.cudnn == works[0].build.cudnn]
-            able = [row for row in newest if _shares_cuda(row.build, situation)] or works
-        able = [row for row in works if is_installed(row.build, situation)] or able
+            newest = [
+                candidate for candidate in works if candidate.build.cudnn == works[0].build.cudnn
+            ]
+            able = [
+                candidate for candidate in newest if _shares_cuda(candidate.build, situation)
+            ] or works
+        able = [
+            candidate for candidate in works if is_installed(candidate.build, situation)
+        ] or able
     return able[0] if able else None
 
 
@@ -87,15 +93,15 @@ def is_installed(build: Build, situation: Situation) -> bool:
     """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
     if build.plugin:
         return build.index_url == INSTALLED
-    if situation.other_way or build.version != situation.installed_release:
-        return situation.is_other_way(build)
+    if situation.alternative_provider or build.version != situation.installed_release:
+        return situation.uses_alternative_provider(build)
     folder = situation.facts.onnxruntime
     return folder is None or is_same_major(build.cuda, folder.cuda)
 
 
 def _shares_cuda(build: Build, situation: Situation) -> bool:
     """Tell whether everything else here that uses CUDA uses the major of `build`."""
-    return all(row.cuda in {None, major(build.cuda)} for row in situation.consumers)
+    return all(consumer.cuda in {None, major(build.cuda)} for consumer in situation.consumers)
 
 
 def find_torch(situation: Situation) -> TorchSearch:
@@ -151,7 +157,7 @@ def newest_that_works(situation: Situation, above: str | None, matrix: Matrix) -
     else:
         builds = builds_of(situation)
     for build in builds:
-        if situation.is_other_way(build):  # it is there already
+        if situation.uses_alternative_provider(build):  # it is there already
             continue
         if above is not None and newest_first(build.version) <= newest_first(above):
             return None
@@ -168,8 +174,9 @@ def _is_taken(build: Build, situation: Situation) -> bool:
         return True
     alike = [] if _shares_cuda(build, situation) else [build.cudnn]
     before = (
-        row
-        for row in builds_of(situation)
-        if is_installed(row, situation) or (row.cudnn in alike and _shares_cuda(row, situation))
+        other
+        for other in builds_of(situation)
+        if is_installed(other, situation)
+        or (other.cudnn in alike and _shares_cuda(other, situation))
     )
-    return not any(is_usable(row, situation) for row in before)
+    return not any(is_usable(other, situation) for other in before)

@@ -58,28 +58,29 @@ def together(situation: Situation, judged: Judged, steps: Sequence[Step]) -> Ite
     answers = _Answers(situation, steps)
     tries = [
         (len(combination), at, combination)
-        for at, (build, row) in enumerate(judged.rejected)
-        if judged.newest is None or newest_first(row.version) > newest_first(judged.newest)
-        for combination in answers.to_all(build, row)
+        for at, (build, rejection) in enumerate(judged.rejected)
+        if judged.newest is None or newest_first(rejection.version) > newest_first(judged.newest)
+        for combination in answers.to_all(build, rejection)
         if 1 < len(combination) <= MOST_STEPS
         # Where something works, what was wished for stays wished for.
         if judged.newest is None or not any(step.kind.startswith("--") for step in combination)
     ]
     found: dict[frozenset[str], int] = {}
-    for size, at, combination in sorted(tries, key=lambda row: row[:2])[:_TRIES]:
+    for size, at, combination in sorted(tries, key=lambda rejection: rejection[:2])[:_TRIES]:
         kinds = frozenset(step.kind for step in combination)
         if kinds in found or any(size > smallest for smallest in found.values()):
             continue
-        build, row = judged.rejected[at]
+        build, rejection = judged.rejected[at]
         tried = after(situation, combination)
         works = is_usable(build, without_torch(tried) if "torch" in kinds else tried)
         if works and "torch" in kinds:
             works = search_torch(tried, [build], is_usable).choice is not None
         if works:
             found[kinds] = size
-            gain = Named(row.package, row.version)
+            gain = Named(rejection.package, rejection.version)
             yield Unlock(
-                changes=tuple(_described_changes(combination, row, gain, situation)), gains=(gain,)
+                changes=tuple(_described_changes(combination, rejection, gain, situation)),
+                gains=(gain,),
             )
 
 
@@ -92,11 +93,11 @@ class _Answers:
         self._steps = [(step, after(situation, [step])) for step in steps]
         self._found: dict[Reason, list[Step]] = {}
 
-    def to_all(self, build: Build, row: Rejected) -> Iterator[tuple[Step, ...]]:
+    def to_all(self, build: Build, rejection: Rejected) -> Iterator[tuple[Step, ...]]:
         """Yield the combinations of steps that answer to every reason against a release."""
-        reasons = [why for why in row.reasons if not blocking_names([why])]
+        reasons = [why for why in rejection.reasons if not blocking_names([why])]
         needed = [self._to(why, build) for why in reasons]
-        packages = [without_packages([name]) for name in blocking_names(row.environment)]
+        packages = [without_packages([name]) for name in blocking_names(rejection.environment)]
         for chosen in product(*needed):
             own = {step.change: step for step in chosen}.values()
             if len({step.kind for step in own}) == len(own):
@@ -127,11 +128,11 @@ def _codes_against(build: Build, situation: Situation) -> set[str]:
 
 
 def _described_changes(
-    combination: Sequence[Step], row: Rejected, gain: Named, situation: Situation
+    combination: Sequence[Step], rejection: Rejected, gain: Named, situation: Situation
 ) -> Iterator[Reason]:
     """Yield the changes of a combination; its packages are one of them."""
     names = [name for step in combination for name in step.packages]
     yield from (step.change for step in combination if not step.packages)
     if names:
-        codes = {name: codes_of(name, [row]) for name in names}
+        codes = {name: codes_of(name, [rejection]) for name in names}
         yield from other_packages(names, codes, gain, situation)

@@ -124,8 +124,10 @@ def _serves_alone(
 def toolkits_to_try(build: Build, situation: Situation) -> Iterator[ToolkitRelease]:
     """Yield the toolkit releases to try: its own, newest patch first, then newer ones."""
     built = numbers(build.cuda)[:2]
-    newest = sorted(situation.matrix.toolkits, key=lambda row: numbers(row.version), reverse=True)
-    for toolkit in sorted(newest, key=lambda row: numbers(row.version)[:2]):
+    newest = sorted(
+        situation.matrix.toolkits, key=lambda toolkit: numbers(toolkit.version), reverse=True
+    )
+    for toolkit in sorted(newest, key=lambda toolkit: numbers(toolkit.version)[:2]):
         minor = numbers(toolkit.version)[:2]
         if minor[0] == built[0] and minor >= built:
             yield toolkit
@@ -212,9 +214,9 @@ def _pick(
     *,
     older: bool,
 ) -> Component | Reason:
-    def refusal_of(row: Release) -> Reason | None:
+    def refusal_of(release: Release) -> Reason | None:
         reasons = (
-            _why_unusable(row, distribution, needs, situation) for situation in machines.each
+            _why_unusable(release, distribution, needs, situation) for situation in machines.each
         )
         return next(filter(None, reasons), None)
 
@@ -231,23 +233,25 @@ def _pick(
         older or version is None or numbers(installed.version)[:2] >= numbers(version)[:2]
     )
     kept = installed.version if installed is not None and installed.intact and fresh else None
-    preferred = [row for row in allowed if row.version == kept]
+    preferred = [release for release in allowed if release.version == kept]
     preferred += _allowed(demands, [*releases_in_torch(distribution, needs, machines.each[0])])
-    for row in preferred:
-        if refusal_of(row) is None:
-            return Component(release=row, installed=True)
-    rows = [row for row in allowed if version in {None, row.version}]
-    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
+    for release in preferred:
+        if refusal_of(release) is None:
+            return Component(release=release, installed=True)
+    matching = [release for release in allowed if version in {None, release.version}]
+    matching.sort(key=lambda release: newest_first(release.version), reverse=True)
     refusals: list[Reason] = []
-    for row in rows:
-        refusal = refusal_of(row)
+    for release in matching:
+        refusal = refusal_of(release)
         if refusal is None:
-            return Component(release=row, installed=False)
+            return Component(release=release, installed=False)
         refusals.append(refusal)
     if not refusals:
         return reason("library-no-wheel", distribution=f"{name} {version}")
     # A refusal for a GPU says more than that the oldest releases lack a library altogether.
-    return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
+    return next(
+        (release for release in refusals if release.code == "library-no-gpu-code"), refusals[0]
+    )
 
 
 def _why_none_is_allowed(
@@ -258,13 +262,13 @@ def _why_none_is_allowed(
     if alone:
         by = tuple(demand.by for demand in alone)
         return reason("library-pinned", distribution=name, by=by)
-    who = tuple(Wanting(row.by, row.of(name)) for row in demands if row.specifier)
+    who = tuple(Wanting(demand.by, demand.of(name)) for demand in demands if demand.specifier)
     return reason("library-pins-differ", distribution=name, by=who)
 
 
 def _releases(distribution: Distribution, machines: SharingMachines) -> list[Release]:
     platform = machines.each[0].platform
-    return [row for row in distribution.releases if row.platform == platform]
+    return [release for release in distribution.releases if release.platform == platform]
 
 
 def _toolkit_version(
@@ -278,7 +282,7 @@ def _toolkit_version(
     specifiers = [demand.specifier for demand in machines.demands.get(name, ())]
     if not specifiers:
         return own
-    newer = (row.components.get(name) for row in toolkits_to_try(build, machines.each[0]))
+    newer = (toolkit.components.get(name) for toolkit in toolkits_to_try(build, machines.each[0]))
     return next(
         (
             version
@@ -301,20 +305,20 @@ def usable_releases(
     """
     needs = [need for need in build.needs if need.distribution == distribution.name]
     demands = machines.demands.get(distribution.name, ())
-    rows = [*_allowed(demands, _releases(distribution, machines))]
-    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
-    for row in sorted(rows, key=order):
+    releases = [*_allowed(demands, _releases(distribution, machines))]
+    releases.sort(key=lambda release: newest_first(release.version), reverse=True)
+    for release in sorted(releases, key=order):
         if not any(
-            _why_unusable(row, distribution, needs, situation) for situation in machines.each
+            _why_unusable(release, distribution, needs, situation) for situation in machines.each
         ):
-            yield row
+            yield release
 
 
 def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:
     """Tell whether what stays installed excludes a release."""
     demands = machines.demands.get(distribution.name, ())
     releases = _releases(distribution, machines) if demands else []
-    releases = [row for row in releases if row.index_url != INSTALLED]
+    releases = [release for release in releases if release.index_url != INSTALLED]
     return len(_allowed(demands, releases)) < len(releases)
 
 
@@ -322,8 +326,8 @@ def _allowed(demands: Iterable[Demand], releases: Sequence[Release]) -> Sequence
     specifiers = tuple(str(demand.specifier) for demand in demands)
     if not specifiers:
         return releases
-    versions = _versions_allowed(tuple(row.version for row in releases), specifiers)
-    return [row for row in releases if row.version in versions]
+    versions = _versions_allowed(tuple(release.version for release in releases), specifiers)
+    return [release for release in releases if release.version in versions]
 
 
 @functools.lru_cache(maxsize=1024)  # a pin is evaluated for every release

@@ -40,7 +40,7 @@ def find_consumers(
             if consumer is not None:
                 found.append(consumer)
     usable = _usable_cuda(facts, matrix) if found else frozenset()
-    return tuple(row._replace(idle=row.cuda not in usable) for row in found)
+    return tuple(consumer._replace(idle=consumer.cuda not in usable) for consumer in found)
 
 
 def torch_consumer(
@@ -74,7 +74,9 @@ def other_cuda(build: Build, consumer: Consumer) -> bool:
 def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[Named, ...]:
     """Return who may need an installed nvidia wheel and declares nothing: users of its CUDA."""
     return tuple(
-        row.by for row in consumers if row.why.code in UNDECLARED and row.cuda == distribution.cuda
+        consumer.by
+        for consumer in consumers
+        if consumer.why.code in UNDECLARED and consumer.cuda == distribution.cuda
     )
 
 

@@ -29,28 +29,30 @@ def choose_numpy(build: Build, situation: Situation) -> Component | Reason | Non
     if installed is None or needed is None or allows(needed, installed.version):
         return None
     fitting = [
-        row
-        for row in situation.matrix.numpy
-        if row.platform == situation.platform
-        and row.python == situation.abi
-        and glibc_suffices(situation, row.glibc)
-        and allows(needed, row.version)
+        release
+        for release in situation.matrix.numpy
+        if release.platform == situation.platform
+        and release.python == situation.abi
+        and glibc_suffices(situation, release.glibc)
+        and allows(needed, release.version)
     ]
     demands = situation.demanded("numpy")
     allowed = [
-        row for row in fitting if all(allows(demand.specifier, row.version) for demand in demands)
+        release
+        for release in fitting
+        if all(allows(demand.specifier, release.version) for demand in demands)
     ]
     if allowed:
         every = situation.environment.demanded("numpy")  # where conflicts are allowed, the fewest
 
-        def order(row: Release) -> tuple[int, Version]:
-            met = sum(allows(demand.specifier, row.version) for demand in every)
-            return met, newest_first(row.version)
+        def order(release: Release) -> tuple[int, Version]:
+            met = sum(allows(demand.specifier, release.version) for demand in every)
+            return met, newest_first(release.version)
 
         return Component(release=max(allowed, key=order), installed=False)
     if not fitting:
         return reason("numpy-no-wheel", needs=str(needed), python=situation.abi)
-    versions = [row.version for row in fitting]
+    versions = [release.version for release in fitting]
     refusing = [
         demand.by
         for demand in demands

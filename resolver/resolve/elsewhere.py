@@ -53,12 +53,12 @@ def _without_any(situation: Situation) -> Iterator[Unlock]:
         change = reason("jetson-index")
         yield Unlock(changes=(change,), gains=(Named(GPU_BUILD, ""),), of="Jetson")
         return
-    for row in situation.matrix.conda_builds:
-        driver, oldest = situation.driver_cuda, numbers(row.capability)
-        if row.platform == situation.platform and driver is not None and situation.gpus != ():
-            runs = major(driver) == row.cuda
+    for rebuilt in situation.matrix.conda_builds:
+        driver, oldest = situation.driver_cuda, numbers(rebuilt.capability)
+        if rebuilt.platform == situation.platform and driver is not None and situation.gpus != ():
+            runs = major(driver) == rebuilt.cuda
             if runs and all(numbers(gpu) >= oldest for gpu in capabilities(situation)):
-                change = reason("conda-build", version=row.version, build=row.build)
+                change = reason("conda-build", version=rebuilt.version, build=rebuilt.build)
                 yield Unlock(changes=(change,), gains=(Named("onnxruntime", ""),), of="conda-forge")
 
 
@@ -123,21 +123,23 @@ def _imagined(feed: Feed, situation: Situation) -> Iterator[Build]:
         if own is not None and major(own.cuda) == feed.cuda:
             continue
         older = [build for build in known if at_least(version, build.version)]
-        row = own or listed[False, version]
+        published = own or listed[False, version]
         yield (older or known[:1])[-1]._replace(
             version=version,
             platform=situation.platform,
             index_url=feed.url,
-            wheels=row.wheels,
-            glibc=row.glibc,
-            requires=row.requires,
+            wheels=published.wheels,
+            glibc=published.glibc,
+            requires=published.requires,
         )
 
 
 def _is_stopped_by_machine(situation: Situation, rejected: Sequence[Rejected]) -> bool:
     """Tell whether the machine or its Python speaks against each release of PyPI."""
     stopped = {
-        row.version for row in rejected if any(why.code in _OF_MACHINE for why in row.reasons)
+        rejection.version
+        for rejection in rejected
+        if any(why.code in _OF_MACHINE for why in rejection.reasons)
     }
     return stopped.issuperset(build.version for build in situation.matrix.builds)
 
@@ -160,7 +162,9 @@ def _feed_for_older_cudnn(situation: Situation) -> Iterator[Unlock]:
     index do (1.17, 1.18).
     """
     for user in situation.consumers:
-        cudnns = [int(row.cudnn) for row in situation.matrix.builds if major(row.cuda) == user.cuda]
+        cudnns = [
+            int(build.cudnn) for build in situation.matrix.builds if major(build.cuda) == user.cuda
+        ]
         for feed in situation.matrix.feeds:
             older = user.cudnn and cudnns and int(user.cudnn) < min(cudnns)
             if older and (feed.cuda == user.cuda) and situation.platform in feed.platforms:

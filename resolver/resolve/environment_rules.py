@@ -52,9 +52,10 @@ def check_consumers(candidate: Candidate, situation: Situation) -> Iterator[Reas
     if wheel is None or major(wheel.version) == candidate.build.cudnn:
         return
     using = tuple(
-        row.by
-        for row in situation.consumers
-        if row.why.code == "consumer-read" and (row.cuda, row.cudnn) == (cuda, major(wheel.version))
+        consumer.by
+        for consumer in situation.consumers
+        if consumer.why.code == "consumer-read"
+        and (consumer.cuda, consumer.cudnn) == (cuda, major(wheel.version))
     )
     if using:
         installed = f"{wheel.name} {wheel.version}"

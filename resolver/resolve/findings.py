@@ -56,52 +56,58 @@ def findings(
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
     where nothing works. `works` are all candidates that work, newest first.
     """
-    rows = [
-        *_change(situation),
-        *_place(situation),
+    found = [
+        *_change_findings(situation),
+        *_shadowing_findings(situation),
         *machine_findings(situation),
-        *_wish(situation),
-        *(_owner(situation) if changes else ()),
-        *_way(situation, best),
-        *_installed_release(situation, rejected),
-        *_unknown_releases(situation, unknown),
+        *_wish_findings(situation),
+        *(_owner_findings(situation) if changes else ()),
+        *_provider_findings(situation, best),
+        *_installed_release_findings(situation, rejected),
+        *_unknown_release_findings(situation, unknown),
         *consumer_findings(situation, rejected),
         *cudnn_findings(situation, changes),
     ]
     if best is None or changes is None:
-        rows += torch_findings(situation, search)
+        found += torch_findings(situation, search)
     else:
-        rows += [
-            *_libraries(situation, best, changes),
+        found += [
+            *_library_findings(situation, best, changes),
             *torch_findings(situation, search),
             *in_torch_findings(situation, changes.selection),
-            *_windows(situation, best, changes),
-            *(() if best.plugin else _companions(situation, best, changes)),
-            *_project(situation, best, changes),
+            *_windows_findings(situation, best, changes),
+            *(() if best.plugin else _companion_findings(situation, best, changes)),
+            *_project_findings(situation, best, changes),
             *pin_findings(situation, best, coming=bool(changes)),
             *conflict_findings(situation, best, changes),
             *held_findings(situation, changes),
             *application_findings(situation),
             *tensorrt_findings(situation, best.build, best.tensorrt),
         ]
-        same = situation.installed_release == best.version and not situation.other_way
+        same = situation.installed_release == best.version and not situation.alternative_provider
         if same and works[0].version != best.version:
-            rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
-        elif works[0].version != best.version and not situation.other_way:
-            by = tuple(row.by for row in situation.consumers if row.cuda == major(best.build.cuda))
+            found.append(
+                finding("newer-works", "info", version=works[0].version, kept=best.version)
+            )
+        elif works[0].version != best.version and not situation.alternative_provider:
+            by = tuple(
+                consumer.by
+                for consumer in situation.consumers
+                if consumer.cuda == major(best.build.cuda)
+            )
             newer = {"version": works[0].version, "chosen": best.version}
-            rows.append(finding("newer-for-another-cuda", "info", **newer, by=by))
+            found.append(finding("newer-for-another-cuda", "info", **newer, by=by))
     order = {"error": 0, "warning": 1, "info": 2}
-    return tuple(sorted(rows, key=lambda row: order[row.severity]))
+    return tuple(sorted(found, key=lambda each: order[each.severity]))
 
 
 def findings_around(situation: Situation, best: Build | None) -> tuple[Finding, ...]:
     """Return what no package fixes: of the machine, the environment, and TensorRT for `best`."""
     other = tensorrt_findings(situation, best) if best else ()
-    return (*_place(situation), *machine_findings(situation), *other)
+    return (*_shadowing_findings(situation), *machine_findings(situation), *other)
 
 
-def _wish(situation: Situation) -> Iterator[Finding]:
+def _wish_findings(situation: Situation) -> Iterator[Finding]:
     """Say where the matrix ends if it holds no release that `--ort` allows."""
     wish = situation.options.onnxruntime
     versions = [build.version for build in situation.matrix.builds]
@@ -116,7 +122,7 @@ def _wish(situation: Situation) -> Iterator[Finding]:
         )
 
 
-def _change(situation: Situation) -> Iterator[Finding]:
+def _change_findings(situation: Situation) -> Iterator[Finding]:
     python = situation.facts.python
     if python.change is not None:
         severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
@@ -124,7 +130,7 @@ def _change(situation: Situation) -> Iterator[Finding]:
         yield finding(f"change-{python.change}", severity, size=size(python.change_size))
 
 
-def _place(situation: Situation) -> Iterator[Finding]:
+def _shadowing_findings(situation: Situation) -> Iterator[Finding]:
     """Say what a program started here would take in place of the environment."""
     path = situation.facts.python.shadow
     if path is not None:
@@ -137,7 +143,7 @@ def _place(situation: Situation) -> Iterator[Finding]:
         yield finding("environment-moved", "info", path=situation.facts.python.moved_from)
 
 
-def _owner(situation: Situation) -> Iterator[Finding]:
+def _owner_findings(situation: Situation) -> Iterator[Finding]:
     """Say why `--apply` refuses the environment."""
     python = situation.facts.python
     if python.externally_managed:
@@ -151,19 +157,25 @@ def _owner(situation: Situation) -> Iterator[Finding]:
         yield finding("environment-read-only", "warning")
 
 
-def _way(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
+def _provider_findings(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
     """Say by which way the GPU is had, or what is wrong with onnxruntime-gpu."""
-    kept = situation.other_way if best and situation.is_other_way(best.build) else None
+    kept = (
+        situation.alternative_provider
+        if best and situation.uses_alternative_provider(best.build)
+        else None
+    )
     if situation.options.provider != RTX:
-        yield from kept_findings(kept) if kept else _builds(situation)
+        yield from kept_findings(kept) if kept else _build_findings(situation)
     elif best and best.plugin:
         yield from plugin_findings(situation, best.plugin)
 
 
-def _builds(situation: Situation) -> Iterator[Finding]:
+def _build_findings(situation: Situation) -> Iterator[Finding]:
     """Compare the folder `onnxruntime` with the distributions that own it."""
     facts = situation.facts
-    if situation.other_way:  # whole and alone there; what is wrong with it is a reason of the rules
+    if (
+        situation.alternative_provider
+    ):  # whole and alone there; what is wrong with it is a reason of the rules
         return
     build = facts.onnxruntime
     gpu = facts.package(GPU_BUILD)
@@ -195,7 +207,9 @@ def _builds(situation: Situation) -> Iterator[Finding]:
         yield finding("folder-damaged", "error", folder, distribution=f"{gpu.name} {gpu.version}")
 
 
-def _installed_release(situation: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
+def _installed_release_findings(
+    situation: Situation, rejected: Sequence[Rejected]
+) -> Iterator[Finding]:
     """Say why the installed release cannot be used: with the reasons of the rules.
 
     What follows from an error of the machine is left out: that is said already.
@@ -203,32 +217,40 @@ def _installed_release(situation: Situation, rejected: Sequence[Rejected]) -> It
     if situation.onnxruntime is None:
         return
     installed = situation.onnxruntime.packages[-1]
-    if not situation.other_way and installed.version in situation.matrix.gone:
+    if not situation.alternative_provider and installed.version in situation.matrix.gone:
         yield finding("release-gone", "info", version=installed.version)
     name = installed.name, installed.version
-    for row in [row for row in rejected if (row.package, row.version) == name][:1]:
-        for why in row.reasons:
+    for rejection in [
+        rejection for rejection in rejected if (rejection.package, rejection.version) == name
+    ][:1]:
+        for why in rejection.reasons:
             if why.code in WITHOUT_A_DRIVER:
                 continue
             values: Values = (("build", Named(*name)), *why.values)
             yield Finding(code=why.code, severity="error", values=values)
 
 
-def _unknown_releases(situation: Situation, unknown: Sequence[UnknownRelease]) -> Iterator[Finding]:
+def _unknown_release_findings(
+    situation: Situation, unknown: Sequence[UnknownRelease]
+) -> Iterator[Finding]:
     """Name what was judged without a row of the matrix, and what it is taken to be like."""
     build = situation.facts.onnxruntime
-    unread = situation.installed_build is None and any(row.name == GPU_BUILD for row in unknown)
+    unread = situation.installed_build is None and any(
+        release.name == GPU_BUILD for release in unknown
+    )
     if unread and build and build.intact and build.distribution in {None, GPU_BUILD}:
         yield finding("release-unread", "error", version=build.version or "")
     if unknown:
-        evidence = (f"{row.name} {row.version}: like {row.like or '-'}" for row in unknown)
-        releases = ", ".join(f"{row.name} {row.version}" for row in unknown)
+        evidence = (
+            f"{release.name} {release.version}: like {release.like or '-'}" for release in unknown
+        )
+        releases = ", ".join(f"{release.name} {release.version}" for release in unknown)
         yield finding(
             "unknown-release", "info", *evidence, releases=releases, date=situation.matrix.date
         )
 
 
-def _libraries(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _library_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     installing = {wheel.name: wheel for wheel in changes.install}
     missing: dict[str, list[str]] = {}
     lacking = not_in_system(best, situation)
@@ -260,7 +282,7 @@ def _libraries(situation: Situation, best: Candidate, changes: Changes) -> Itera
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)
-    yield from _requirements(situation, best, changes)
+    yield from _requirement_findings(situation, best, changes)
     numpy = situation.package("numpy")
     if numpy is not None and numpy.name in installing:
         old = newest_first(numpy.version) < newest_first(installing[numpy.name].version)
@@ -269,18 +291,20 @@ def _libraries(situation: Situation, best: Candidate, changes: Changes) -> Itera
     yield from removal_findings(situation, changes)
 
 
-def _requirements(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _requirement_findings(
+    situation: Situation, best: Candidate, changes: Changes
+) -> Iterator[Finding]:
     """Say what onnxruntime requires that is not there, or of which files are gone."""
-    gutted = [row for line in changes.requires if (row := _gutted(line, situation))]
-    for row in gutted:
-        yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
-    listed = ", ".join(line for line in changes.requires if not _gutted(line, situation))
+    gutted = [package for line in changes.requires if (package := _gutted_package(line, situation))]
+    for package in gutted:
+        yield finding("library-gutted", "error", installed=str(package), distribution=str(package))
+    listed = ", ".join(line for line in changes.requires if not _gutted_package(line, situation))
     if listed:
         by = situation.distributions_of(best.build)[0].name
         yield finding("requirement-missing", "error", by=by, requirements=listed)
 
 
-def _gutted(line: str, situation: Situation) -> Named | None:
+def _gutted_package(line: str, situation: Situation) -> Named | None:
     """Return what is to be installed again by this requirement: files of it are gone."""
     name = required_name(line)[0]
     installed = situation.package(name)
@@ -289,7 +313,7 @@ def _gutted(line: str, situation: Situation) -> Named | None:
     return Named(name, installed.version)
 
 
-def _windows(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _windows_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Look for Microsoft's runtime, and for the zlib that a cuDNN 8 without a wheel needs.
 
     cuDNN 8.3 to 8.9 links zlibwapi.dll; in all six wheels for Windows (8.9.4.25 to 8.9.7.29) zlib
@@ -304,7 +328,9 @@ def _windows(situation: Situation, best: Candidate, changes: Changes) -> Iterato
         yield finding("zlibwapi-needed", "warning", version=best.version)
 
 
-def _companions(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _companion_findings(
+    situation: Situation, best: Candidate, changes: Changes
+) -> Iterator[Finding]:
     """Say who does not load the libraries, and who would install the CPU build again."""
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
@@ -329,7 +355,7 @@ def _companions(situation: Situation, best: Candidate, changes: Changes) -> Iter
         yield finding(code, "warning", version=best.version)
 
 
-def _project(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _project_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Name the tool that would undo the fix, and what it needs to bring the set itself.
 
     The files of uv, Poetry, PDM and Pipenv are written by `--apply --write`.
@@ -338,18 +364,18 @@ def _project(situation: Situation, best: Candidate, changes: Changes) -> Iterato
     fixed = changes or tool in LOCKS or situation.package(LIBRARIES) is not None
     if tool is None or not fixed or (not changes and locked == best.version):
         return
-    wheels = [row for row in changes.selection if row.index_url == PYPI]
-    wheels.sort(key=lambda row: row.name != GPU_BUILD)
+    wheels = [wheel for wheel in changes.selection if wheel.index_url == PYPI]
+    wheels.sort(key=lambda wheel: wheel.name != GPU_BUILD)
     python = oldest_python([best.build], wheels, situation.markers["python_version"])
 
-    def since(row: Wheel) -> str:
-        return "" if row.every_python else f"; python_version >= '{python}'"
+    def since(wheel: Wheel) -> str:
+        return "" if wheel.every_python else f"; python_version >= '{python}'"
 
     yield finding(
         f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS, *CONDA_TOOLS} else 'another'}",
         "warning",
         tool=tool,
-        lines=", ".join(f'"{row.name}=={row.version}{since(row)}"' for row in wheels),
-        pins=" ".join(f"{row.name}=={row.version}" for row in wheels),
-        table=", ".join(f'{row.name} = "=={row.version}"' for row in wheels),
+        lines=", ".join(f'"{wheel.name}=={wheel.version}{since(wheel)}"' for wheel in wheels),
+        pins=" ".join(f"{wheel.name}=={wheel.version}" for wheel in wheels),
+        table=", ".join(f'{wheel.name} = "=={wheel.version}"' for wheel in wheels),
     )

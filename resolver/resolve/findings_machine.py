@@ -19,13 +19,13 @@ WITHOUT_A_DRIVER = frozenset({"driver-unreadable", "driver-unknown", "no-driver"
 
 def machine_findings(situation: Situation) -> Iterator[Finding]:
     """Yield what is wrong with the driver and the GPUs, and what is worth knowing of them."""
-    yield from _platform(situation)
-    yield from _driver(situation)
-    yield from _gpus(situation)
-    yield from _hidden(situation)
+    yield from _platform_findings(situation)
+    yield from _driver_findings(situation)
+    yield from _gpu_findings(situation)
+    yield from _hidden_gpu_findings(situation)
 
 
-def _platform(situation: Situation) -> Iterator[Finding]:
+def _platform_findings(situation: Situation) -> Iterator[Finding]:
     platform, driver = situation.facts.platform, situation.facts.driver
     expected = situation.facts.sources.get(EXPECTED_PLATFORM)
     if expected and driver and not platform.is_of(expected) and not platform.wsl:
@@ -33,7 +33,7 @@ def _platform(situation: Situation) -> Iterator[Finding]:
         yield finding("platform-unexpected", "warning", expected=wanted, platform=platform.name)
 
 
-def _driver(situation: Situation) -> Iterator[Finding]:
+def _driver_findings(situation: Situation) -> Iterator[Finding]:
     driver, sources = situation.facts.driver, situation.facts.sources
     library, sliced = sources.get(COMPAT), sources.get(MIG)
     paths = situation.facts.environment.get("LD_LIBRARY_PATH")
@@ -66,7 +66,7 @@ def _driver_library(situation: Situation) -> tuple[str, Cause]:
     return "libcuda.so.1", cause("driver-library-host")
 
 
-def _gpus(situation: Situation) -> Iterator[Finding]:
+def _gpu_findings(situation: Situation) -> Iterator[Finding]:
     facts = situation.facts
     if facts.driver is not None and facts.gpus == ():
         yield finding("no-gpu", "error")
@@ -84,7 +84,7 @@ def _gpus(situation: Situation) -> Iterator[Finding]:
         yield finding("mig", "info", sliced, gpus=sliced.removeprefix(MIG_ON))
 
 
-def _hidden(situation: Situation) -> Iterator[Finding]:
+def _hidden_gpu_findings(situation: Situation) -> Iterator[Finding]:
     value, gpus = situation.facts.environment.get("CUDA_VISIBLE_DEVICES"), situation.facts.gpus
     if value is None:
         return

@@ -26,26 +26,30 @@ def torch_findings(situation: Situation, search: TorchSearch | None) -> Iterator
     unfit = search is not None and choice is None and able
     if unfit:
         wish = f"--torch {situation.options.torch.removeprefix('==')}"
-        yield finding("torch-wish-unfit", "error", wish=wish, instead=_instead(situation, None))
+        yield finding("torch-wish-unfit", "error", wish=wish, instead=_other_torch(situation, None))
     if torch is None:
         return
-    cannot = () if torch.cuda is None else tuple(_cannot_run(torch, torch.cuda, situation, choice))
+    cannot = (
+        ()
+        if torch.cuda is None
+        else tuple(_unusable_torch_findings(torch, torch.cuda, situation, choice))
+    )
     if choice is None and (unfit or cannot):
-        yield from _held(situation, search)
+        yield from _blocked_torch_findings(situation, search)
     if torch.without_cuda:
         yield finding("torch-without-cuda", "info", torch=torch.name)
     elif torch.cuda is not None:
         yield from cannot
-        yield from _two_majors(torch, torch.cuda, situation)
-        yield from _first(torch, torch.cuda, situation)
+        yield from _two_cuda_majors_findings(torch, torch.cuda, situation)
+        yield from _import_order_findings(torch, torch.cuda, situation)
     else:
         yield finding("torch-unknown", "info", torch=torch.name)
-    yield from _moved_cudnn(torch, situation)
+    yield from _moved_cudnn_findings(torch, situation)
     if choice is not None and choice.install:
-        yield from _bound(torch, situation)
+        yield from _bound_findings(torch, situation)
 
 
-def _cannot_run(
+def _unusable_torch_findings(
     torch: InstalledTorch, cuda: str, situation: Situation, choice: TorchChoice | None
 ) -> Iterator[Finding]:
     """Say why `torch.cuda.is_available()` is false, or why its kernels do not run."""
@@ -57,11 +61,11 @@ def _cannot_run(
         if refusal.code == "driver-too-old":
             values["cuda"] = cuda
         yield finding(
-            f"torch-{refusal.code}", "warning", **values, instead=_instead(situation, choice)
+            f"torch-{refusal.code}", "warning", **values, instead=_other_torch(situation, choice)
         )
 
 
-def _instead(situation: Situation, choice: TorchChoice | None) -> str:
+def _other_torch(situation: Situation, choice: TorchChoice | None) -> str:
     """Return the torch that runs here, and its index: `torch 2.7.1+cu128, https://…/cu128`."""
     if choice is not None:
         return f"{TORCH} {choice.torch.version}, {choice.torch.index_url}"
@@ -73,10 +77,10 @@ def _instead(situation: Situation, choice: TorchChoice | None) -> str:
     return f"{TORCH} {build.name}, {situation.options.torch_index.rstrip('/')}/{build.local}"
 
 
-def _held(situation: Situation, search: TorchSearch | None) -> Iterator[Finding]:
+def _blocked_torch_findings(situation: Situation, search: TorchSearch | None) -> Iterator[Finding]:
     """Name the packages that allow no torch that fits; `search` is None if none was searched."""
     if search is not None:
-        refusals = (why for row in search.rejected for why in row.reasons)
+        refusals = (why for rejection in search.rejected for why in rejection.reasons)
         held = {
             Wanting(by, str(dict(why.values)["requires"]))
             for why in refusals
@@ -91,7 +95,9 @@ def _held(situation: Situation, search: TorchSearch | None) -> Iterator[Finding]
         yield finding("torch-held", "warning", by=tuple(sorted(held, key=str)))
 
 
-def _two_majors(torch: InstalledTorch, cuda: str, situation: Situation) -> Iterator[Finding]:
+def _two_cuda_majors_findings(
+    torch: InstalledTorch, cuda: str, situation: Situation
+) -> Iterator[Finding]:
     """Look for onnxruntime-gpu or NVIDIA wheels of another CUDA major than torch's."""
     other: dict[str, list[str]] = {}
     build = _installed_build(situation)
@@ -129,7 +135,9 @@ def _installed_build(situation: Situation) -> Build | None:
     return max(older, key=lambda build: newest_first(build.version), default=None)
 
 
-def _first(torch: InstalledTorch, cuda: str, situation: Situation) -> Iterator[Finding]:
+def _import_order_findings(
+    torch: InstalledTorch, cuda: str, situation: Situation
+) -> Iterator[Finding]:
     """Recognise "it works only if I import torch first": only torch loads the libraries."""
     build = _installed_build(situation)
     if (
@@ -162,19 +170,19 @@ def _loads(torch: InstalledTorch, distribution: str, situation: Situation) -> bo
 
 def in_torch_findings(situation: Situation, selection: Iterable[Wheel]) -> Iterator[Finding]:
     """Say what torch brings of NVIDIA's libraries, and what follows from that."""
-    rows = [row for row in selection if row.index_url == IN_TORCH]
-    if rows and situation.torch is not None:
+    wheels = [wheel for wheel in selection if wheel.index_url == IN_TORCH]
+    if wheels and situation.torch is not None:
         yield finding(
             "libraries-in-torch",
             "info",
-            *(f"{row.name} {row.version}" for row in rows),
-            names=", ".join(short_name(row.name) for row in rows),
+            *(f"{wheel.name} {wheel.version}" for wheel in wheels),
+            names=", ".join(short_name(wheel.name) for wheel in wheels),
             torch=situation.torch.name,
-            size=size(sum(row.size for row in rows)),
+            size=size(sum(wheel.size for wheel in wheels)),
         )
 
 
-def _moved_cudnn(torch: InstalledTorch, situation: Situation) -> Iterator[Finding]:
+def _moved_cudnn_findings(torch: InstalledTorch, situation: Situation) -> Iterator[Finding]:
     if torch.cuda is None:
         return
     name = f"nvidia-cudnn-cu{major(torch.cuda)}"
@@ -193,7 +201,7 @@ def _moved_cudnn(torch: InstalledTorch, situation: Situation) -> Iterator[Findin
     yield finding(code, "warning", torch=torch.name, installed=version, wanted=pins[0])
 
 
-def _bound(torch: InstalledTorch, situation: Situation) -> Iterator[Finding]:
+def _bound_findings(torch: InstalledTorch, situation: Situation) -> Iterator[Finding]:
     """Name the packages that were compiled against exactly this torch."""
     bound = [
         demand.by

@@ -117,14 +117,14 @@ def check_plugin(candidate: Candidate, situation: Situation) -> Iterator[Reason]
 
     Seen with 0.5.0 of TensorRT-RTX on an H100, 9.0, for which its library has code.
     """
-    row = candidate.build.plugin
-    if row is None or not row.capabilities or row.platform != situation.platform:
+    plugin = candidate.build.plugin
+    if plugin is None or not plugin.capabilities or plugin.platform != situation.platform:
         return
-    taken = row.capabilities
+    taken = plugin.capabilities
     for gpu in capabilities(situation):
         if not any(gpu in specifier for specifier in taken):
             named = ", ".join(str(specifier).removeprefix("==") for specifier in taken)
-            yield reason("provider-refuses-gpu", provider=row.provider, gpu=gpu, taken=named)
+            yield reason("provider-refuses-gpu", provider=plugin.provider, gpu=gpu, taken=named)
 
 
 def check_libraries(candidate: Candidate, _: Situation) -> Iterator[Reason]:

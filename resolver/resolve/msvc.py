@@ -26,16 +26,18 @@ def runtime_for(build: Build, situation: Situation) -> Component | None:
     """Return the wheel of the runtime for `build`; None if none is needed or none serves."""
     if build.toolset is None:
         return None
-    rows = [row for row in situation.matrix.msvc if row.platform == situation.platform]
-    rows = [row for row in rows if _suffices(row.version, build.toolset)]
+    releases = [
+        release for release in situation.matrix.msvc if release.platform == situation.platform
+    ]
+    releases = [release for release in releases if _suffices(release.version, build.toolset)]
     installed = situation.package(MSVC_RUNTIME)
-    for row in rows:
-        if installed and installed.intact and row.version == installed.version:
-            return Component(release=row, installed=True)
-    fitting = [row for row in rows if row.python == situation.abi]
+    for release in releases:
+        if installed and installed.intact and release.version == installed.version:
+            return Component(release=release, installed=True)
+    fitting = [release for release in releases if release.python == situation.abi]
     if not fitting or _lack(build, situation) is None:
         return None
-    newest = max(fitting, key=lambda row: newest_first(row.version))
+    newest = max(fitting, key=lambda release: newest_first(release.version))
     return Component(release=newest, installed=False)
 
 
@@ -90,4 +92,6 @@ def _suffices(version: str, toolset: str) -> bool:
 
 
 def _system(situation: Situation) -> Library | None:
-    return next((row for row in situation.facts.libraries if row.name.lower() == LIBRARY), None)
+    return next(
+        (library for library in situation.facts.libraries if library.name.lower() == LIBRARY), None
+    )

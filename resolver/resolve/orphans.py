@@ -34,24 +34,29 @@ def with_orphans(
     along = CameAlong(
         names, frozenset(_used(situation)), frozenset(_used_after(best, changes, planned))
     )
-    coming = [Package(name=row.name, version=row.version) for row in changes.install]
+    coming = [Package(name=wheel.name, version=wheel.version) for wheel in changes.install]
     if planned.torch != situation.torch:
         coming = [*coming, *_keeping_wheels(situation, planned)]
     found = consequences(situation.environment, changes.uninstall, coming, along)
-    orphaned = [row for name in sorted(found.needless) if (row := situation.package(name))]
-    going = tuple(row for row in orphaned if changes and not (row.requested or row.held))
+    orphaned = [package for name in sorted(found.needless) if (package := situation.package(name))]
+    going = tuple(
+        package
+        for package in orphaned
+        if changes and not (package.requested or package.removal_blocker)
+    )
     staying = situation.environment.changed(
-        (*changes.uninstall, *(row.name for row in going)), coming
+        (*changes.uninstall, *(package.name for package in going)), coming
     )
     others = names & staying.installed.keys()
     needless = others - staying.needed(others, along.used_after)
     return changes._replace(
-        uninstall=tuple(sorted({*changes.uninstall, *(row.name for row in going)})),
+        uninstall=tuple(sorted({*changes.uninstall, *(package.name for package in going)})),
         orphaned=going,
         needless=tuple(
-            row
+            package
             for name in sorted(needless)
-            if (row := situation.package(name)) and (row in orphaned or not row.requested)
+            if (package := situation.package(name))
+            and (package in orphaned or not package.requested)
         ),
     )
 
@@ -77,25 +82,25 @@ def _came_along(situation: Situation) -> Iterator[str]:
 
 def _used(situation: Situation) -> Iterator[str]:
     """Yield what is used here by who does not require it: an onnxruntime-gpu, and others."""
-    builds = (row for row in situation.matrix.builds if row.platform == situation.platform)
-    installed = next((row for row in builds if is_installed(row, situation)), None)
+    builds = (build for build in situation.matrix.builds if build.platform == situation.platform)
+    installed = next((build for build in builds if is_installed(build, situation)), None)
     if installed is not None:
         yield from _of_cuda(situation, major(installed.cuda))
     yield from _used_undeclared(situation)
 
 
 def _used_after(best: Candidate, changes: Changes, planned: Situation) -> Iterator[str]:
-    yield from (row.name for row in changes.selection)
+    yield from (wheel.name for wheel in changes.selection)
     yield from _of_cuda(planned, major(best.build.cuda))
     yield from _used_undeclared(planned)
 
 
 def _used_undeclared(situation: Situation) -> Iterator[str]:
     """Yield what others that use CUDA open without requiring it: any wheel of their CUDA."""
-    rows = [row for row in situation.consumers if row.why.code in UNDECLARED]
-    for cuda in {row.cuda for row in rows if row.cuda}:
+    consumers = [consumer for consumer in situation.consumers if consumer.why.code in UNDECLARED]
+    for cuda in {consumer.cuda for consumer in consumers if consumer.cuda}:
         yield from _of_cuda(situation, cuda)
-    needs = {library for row in rows for library in row.needs}
+    needs = {library for consumer in consumers for library in consumer.needs}
     for (_, library), name in situation.matrix.providers.items():
         if library in needs:
             yield name
@@ -106,7 +111,7 @@ def _of_cuda(situation: Situation, cuda: str) -> Iterable[str]:
 
     From CUDA 13 on most have no major in their names: of which one they are is not known.
     """
-    installed = [row.name for row in situation.facts.packages]
+    installed = [package.name for package in situation.facts.packages]
     plain = [name for name in installed if name.startswith("nvidia-") and not _MAJOR.search(name)]
     unnamed = plain if int(cuda) >= _UNNAMED else []
     return [*unnamed, *(name for name in installed if name.endswith(f"-cu{cuda}"))]

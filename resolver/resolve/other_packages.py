@@ -26,8 +26,8 @@ def codes_of(name: str, rejected: Sequence[Rejected]) -> set[str]:
     """Return the codes of the reasons for which a package excludes releases."""
     return {
         why.code
-        for row in rejected
-        for why in row.environment
+        for rejection in rejected
+        for why in rejection.environment
         if name in (by.name for by in why.by if isinstance(by, Named))
     }
 
@@ -39,11 +39,13 @@ def other_packages(
 
     Of the user's own projects an index knows nothing: their names may be somebody else's there.
     """
-    packages = [row for row in situation.facts.packages if row.name in names]
-    own = [row for row in packages if is_own(row)]
+    packages = [package for package in situation.facts.packages if package.name in names]
+    own = [package for package in packages if is_own(package)]
     if own:
-        yield reason("own-requirement", by=tuple(Named(row.name, row.version) for row in own))
-    others = [row for row in packages if not is_own(row)]
+        yield reason(
+            "own-requirement", by=tuple(Named(package.name, package.version) for package in own)
+        )
+    others = [package for package in packages if not is_own(package)]
     if others:
         yield _other_versions(others, codes, gain, situation)
 
@@ -51,8 +53,8 @@ def other_packages(
 def _other_versions(
     packages: Sequence[Package], codes: Mapping[str, set[str]], gain: Named, situation: Situation
 ) -> Reason:
-    names = [row.name for row in packages]
-    by = tuple(Named(row.name, row.version) for row in packages)
+    names = [package.name for package in packages]
+    by = tuple(Named(package.name, package.version) for package in packages)
     if all(codes[name] - _BY_THEIR_CUDA for name in names):
         wanted = [f"{build}=={gain.version}" for build in _builds_to_ask(situation, names, gain)]
         words = ("pip", "install", "--dry-run", *names, *wanted)
@@ -67,8 +69,8 @@ def _other_versions(
 def _other_cudnn(names: Sequence[str], gain: Named, situation: Situation) -> Reason | None:
     """Return the releases of `names` that need no older cuDNN than `gain` does, if all have one."""
     cudnns = {build.cudnn for build in situation.matrix.builds if build.version == gain.version}
-    users = [row for row in situation.consumers if row.name in names]
-    wishes = [release_for_cudnn(cudnns, row, situation) for row in users]
+    users = [consumer for consumer in situation.consumers if consumer.name in names]
+    wishes = [release_for_cudnn(cudnns, consumer, situation) for consumer in users]
     return reason("other-cudnn", wishes=", ".join(filter(None, wishes))) if all(wishes) else None
 
 

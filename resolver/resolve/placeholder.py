@@ -61,10 +61,12 @@ def placeholder_version(release: str, situation: Situation) -> str:
 
 def _named(demands: Iterable[Demand]) -> list[str]:
     """Return the versions that `demands` name and all of them allow, even with the label."""
-    rows = [*demands]
-    named = {spec.version for row in rows for spec in row.specifier if "*" not in spec.version}
-    return [version for version in sorted(named) if _all_allow(rows, f"{version}{LABEL}")]
+    every = [*demands]
+    named = {
+        spec.version for demand in every for spec in demand.specifier if "*" not in spec.version
+    }
+    return [version for version in sorted(named) if _all_allow(every, f"{version}{LABEL}")]
 
 
 def _all_allow(demands: Iterable[Demand], version: str) -> bool:
-    return all(allows(row.specifier, version) for row in demands)
+    return all(allows(demand.specifier, version) for demand in demands)

@@ -64,10 +64,10 @@ def resolve_as_asked(
     judged = _judge_all(situation, planned, search)
     working = [candidate for candidate, reasons in judged if not reasons]
     able = least_conflicting(working, planned)
-    best, less = preferred(able, planned), 0
-    other_way = best is not None and situation.is_other_way(best.build)
-    if best is not None and not other_way:
-        best, less = with_preferred_wheels(best, planned)
+    best, bytes_saved = preferred(able, planned), 0
+    alternative_provider = best is not None and situation.uses_alternative_provider(best.build)
+    if best is not None and not alternative_provider:
+        best, bytes_saved = with_preferred_wheels(best, planned)
 
     changes = None if best is None else changes_for(best, planned)
     if changes is not None and choice is not None:
@@ -75,12 +75,14 @@ def resolve_as_asked(
     if best is not None and changes is not None:
         changes = with_orphans(changes, best, situation, planned)
 
-    rows = [(one.build, _rejected(one, why, situation)) for one, why in judged if why]
-    if best is not None and best.build.index_url == INSTALLED and not other_way:
-        rows = [row for row in rows if row[1].version != best.version]  # PyPI's own of that number
-    rejected = tuple(row for _, row in rows)
+    rejections = [(one.build, _rejected(one, why, situation)) for one, why in judged if why]
+    if best is not None and best.build.index_url == INSTALLED and not alternative_provider:
+        rejections = [
+            row for row in rejections if row[1].version != best.version
+        ]  # PyPI's own of that number
+    rejected = tuple(row for _, row in rejections)
     found = findings(situation, best, changes, rejected, able, search=search, unknown=unknown)
-    unlocking = unlocking and not other_way and (best is None or options.provider != RTX)
+    unlocking = unlocking and not alternative_provider and (best is None or options.provider != RTX)
     newest = working[0].version if working else None
     kept = kept_torch(situation) if choice is None else ()
     gone = changes.uninstall if changes else ()
@@ -92,16 +94,16 @@ def resolve_as_asked(
         selection=() if changes is None else sorted_by_name((*changes.selection, *kept)),
         uninstall=gone,
         install=changes.install if changes else (),
-        less=less,
+        bytes_saved=bytes_saved,
         small=options.small,
         companions=changes.companions if changes else (),
         placeholder="" if changes is None else changes.placeholder,
         requires=changes.requires if changes else (),
-        consumers=tuple(row for row in situation.consumers if row.name not in gone),
+        consumers=tuple(consumer for consumer in situation.consumers if consumer.name not in gone),
         unused_by=unused_by(situation),
         rejected=(*(search.rejected if search else ()), *rejected),
         considered=tuple(dict.fromkeys(one.version for one, _ in judged)),
-        unlock=unlock(situation, Judged(newest, rows), matrix) if unlocking else (),
+        unlock=unlock(situation, Judged(newest, rejections), matrix) if unlocking else (),
         matrix_date=matrix.date,
         matrix_digest=matrix.digest,
         matrix_added=matrix.added,
@@ -138,8 +140,8 @@ def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Othe
     if options.provider != "cuda":
         return ()
     made = resolve(facts, options._replace(provider=RTX), matrix, unlocking=False)
-    names = {row.name: row for row in made.selection}
-    plugin = next((row for name, row in names.items() if name in matrix.plugins), None)
+    names = {wheel.name: wheel for wheel in made.selection}
+    plugin = next((wheel for name, wheel in names.items() if name in matrix.plugins), None)
     if made.verdict != "fixable" or plugin is None or facts.package(plugin.name):
         return ()
     size = sum(wheel.size for wheel in made.install)

@@ -125,7 +125,9 @@ def reasons_for(candidate: Candidate, situation: Situation) -> tuple[Reason, ...
             wheel = f"{release.name} {release.version}"
             reasons.append(reason("why-pinned", distribution=wheel, by=by))
     sharing = tuple(
-        row.by for row in situation.consumers if row.name != TORCH and row.cuda == major(build.cuda)
+        consumer.by
+        for consumer in situation.consumers
+        if consumer.name != TORCH and consumer.cuda == major(build.cuda)
     )
     if sharing:
         reasons.append(reason("why-consumers", by=sharing, cuda=major(build.cuda)))

@@ -52,20 +52,22 @@ class Serving(NamedTuple):
 def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
     """Return what is installed in `facts` can serve, of the compute capabilities `known`."""
     situation, build = _installed(facts, matrix)
-    majors = {row.cuda for row in situation.consumers if row.cuda and not row.idle}
+    majors = {
+        consumer.cuda for consumer in situation.consumers if consumer.cuda and not consumer.idle
+    }
     majors |= {major(build.cuda)} if build else set()
     cuda = max(majors, key=numbers, default=None)
     code = list(_code(situation, build))
     wheels = list(_wheels(situation))
-    cudnn = [row.version for row in wheels if row.name.startswith("nvidia-cudnn")]
-    able = (gpu for gpu in known if build and not any(_lacks(row, gpu) for _, row in code))
+    cudnn = [wheel.version for wheel in wheels if wheel.name.startswith("nvidia-cudnn")]
+    able = (gpu for gpu in known if build and not any(_lacks(targets, gpu) for _, targets in code))
     return Serving(
         release=build.version if build else None,
         cuda=cuda,
         driver=situation.floor(cuda) if cuda else None,
         gpus=tuple(sorted(able, key=numbers)),
         cudnn=next(iter(cudnn), build.cudnn if build else None),
-        size=sum(row.size for row in wheels) + _size(situation, build),
+        size=sum(wheel.size for wheel in wheels) + _size(situation, build),
         consumers=situation.consumers,
     )
 
@@ -76,8 +78,8 @@ def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) 
     None where there is no set, or its onnxruntime is no build of which that is known.
     """
     names = {wheel.name for wheel in plan.selection}
-    kept = (row for row in facts.packages if row.name not in names | {*plan.uninstall})
-    installed = {(row.name, row.version): row for row in facts.packages}
+    kept = (package for package in facts.packages if package.name not in names | {*plan.uninstall})
+    installed = {(package.name, package.version): package for package in facts.packages}
     set_of_plan = (
         installed.get((wheel.name, wheel.version)) or Package(wheel.name, wheel.version)
         for wheel in plan.selection
@@ -101,7 +103,11 @@ def against(facts: Facts, matrix: Matrix) -> tuple[Reason, ...]:
     found = [
         why for rule in BUILD_RULES for why in rule(without_wheels(build, situation), situation)
     ]
-    drivers = (too_old_driver(row.cuda, situation) for row in situation.consumers if row.cuda)
+    drivers = (
+        too_old_driver(consumer.cuda, situation)
+        for consumer in situation.consumers
+        if consumer.cuda
+    )
     found += filter(None, drivers)
     found += (
         reason("library-no-gpu-code", distribution=name, gpu=gpu)
@@ -133,15 +139,16 @@ def plan_on_machine(facts: Facts, machine: Facts, options: PlanOptions, matrix: 
         other = finding("other-processor", "error", machine=wanted, built=built)
         return Plan("impossible", matrix.date, matrix.digest, findings=(other,))
     plan = resolve(on_machine(facts, machine), options, matrix, unlocking=False)
-    said = tuple(row for row in plan.findings if row.code != "gpus-unknown")  # that is asked of any
+    # Whether the GPUs are known is asked of any.
+    said = tuple(each for each in plan.findings if each.code != "gpus-unknown")
     return plan._replace(findings=said)
 
 
 def _installed(facts: Facts, matrix: Matrix) -> tuple[Situation, Build | None]:
     matrix, _ = with_installed_releases(facts, matrix, PlanOptions())
     situation = situation_of(facts, PlanOptions(), matrix)
-    builds = (row for row in matrix.builds if row.platform == situation.platform)
-    return situation, next((row for row in builds if is_installed(row, situation)), None)
+    builds = (build for build in matrix.builds if build.platform == situation.platform)
+    return situation, next((build for build in builds if is_installed(build, situation)), None)
 
 
 def _code(situation: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]]:
@@ -170,11 +177,11 @@ def _code_of_files(situation: Situation, build: Build | None) -> Iterator[tuple[
         version = files.get(need.library)
         if distribution is None or version is None or situation.facts.package(distribution.name):
             continue
-        rows = code_of_file(version, distribution, situation.platform)
-        ptx = () if distribution.name.startswith(MACHINE_CODE_ONLY) else rows
-        if rows:
-            sass = tuple(target for row in rows for target in row.sass)
-            compiled = tuple(target for row in ptx for target in row.ptx)
+        blocks = code_of_file(version, distribution, situation.platform)
+        ptx = () if distribution.name.startswith(MACHINE_CODE_ONLY) else blocks
+        if blocks:
+            sass = tuple(target for block in blocks for target in block.sass)
+            compiled = tuple(target for block in ptx for target in block.ptx)
             yield f"{need.library} {version}", (sass, compiled)
 
 
@@ -195,5 +202,5 @@ def _size(situation: Situation, build: Build | None) -> int:
     """Return the bytes of the wheels of onnxruntime-gpu and torch, as far as they are known."""
     own = wheel_for(build, situation.abi) if build else None
     torch = situation.torch.build.wheels if situation.torch and situation.torch.build else ()
-    fitting = [row.size for row in torch if row.python in {situation.abi, "py3"}]
+    fitting = [wheel.size for wheel in torch if wheel.python in {situation.abi, "py3"}]
     return (own.size if own else 0) + sum(fitting[:1])

@@ -67,7 +67,7 @@ def without_packages(names: Iterable[str]) -> Step:
         f"package {' '.join(sorted(gone))}",
         reason("other-version", by=tuple(sorted(gone)), command=""),
         facts=lambda facts: facts._replace(
-            packages=tuple(row for row in facts.packages if row.name not in gone)
+            packages=tuple(package for package in facts.packages if package.name not in gone)
         ),
         packages=tuple(sorted(gone)),
     )

@@ -62,7 +62,11 @@ def displaced_by(component: Component | None, situation: Situation) -> set[str]:
     """Return the installed distributions that own the same folder as the wheel of `component`."""
     if component is None:
         return set()
-    names = {row.name for row in situation.facts.packages if LIBRARIES_WHEEL.fullmatch(row.name)}
+    names = {
+        package.name
+        for package in situation.facts.packages
+        if LIBRARIES_WHEEL.fullmatch(package.name)
+    }
     return names - {component.release.name}
 
 

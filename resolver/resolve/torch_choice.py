@@ -89,7 +89,9 @@ def torch_of_lines(options: PlanOptions, facts: Facts) -> str:
 def without_torch(situation: Situation) -> Situation:
     """Return `situation` without torch, torchvision and torchaudio: nothing requires them."""
     staying = [
-        row for row in situation.facts.packages if row.name not in {TORCH, *DOMAIN_LIBRARIES}
+        package
+        for package in situation.facts.packages
+        if package.name not in {TORCH, *DOMAIN_LIBRARIES}
     ]
     options = situation.options._replace(torch="keep")
     return changed(
@@ -163,10 +165,10 @@ def _releases(situation: Situation) -> Iterator[list[TorchBuild]]:
         if of_cuda and build.local != wish:
             continue
         if build.cuda and allows(wanted, build.name) and not (labelled and build.wheels):
-            rows = by_release.setdefault(build.version, [])
-            on_pypi = any(row.wheels and row.local == build.local for row in rows)
+            builds = by_release.setdefault(build.version, [])
+            on_pypi = any(known.wheels and known.local == build.local for known in builds)
             if not on_pypi or build == installed_build:
-                rows.append(build)
+                builds.append(build)
     order = sorted(by_release, key=newest_first)
     installed = version(situation.torch.version) if situation.torch else None
     if installed is None or not allows(wanted, str(installed)):
@@ -199,7 +201,9 @@ def _tried(build: TorchBuild, situation: Situation) -> tuple[Situation, dict[str
     """Return `situation` as if `build` were installed, and its wheels; or why it cannot be."""
     if situation.torch is not None and build == situation.torch.build:
         kept = [situation.package(name) for name in (TORCH, *DOMAIN_LIBRARIES)]
-        wheels = {row.name: kept_wheel(row, build, situation) for row in kept if row is not None}
+        wheels = {
+            wheel.name: kept_wheel(wheel, build, situation) for wheel in kept if wheel is not None
+        }
         return situation, wheels
     wheels = {TORCH: wheel_of_torch(TORCH, build, build.version, build.wheels, situation)}
     for name in DOMAIN_LIBRARIES:
@@ -211,8 +215,8 @@ def _tried(build: TorchBuild, situation: Situation) -> tuple[Situation, dict[str
         wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, situation)
     for demand in refusing_release(wheels[TORCH].version, situation):
         return reason("demand-conflict", by=demand.by, requires=demand.of(TORCH))
-    replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
-    staying = [row for row in situation.facts.packages if row.name not in wheels]
+    replaced = [Package(name=name, version=wheel.version) for name, wheel in wheels.items()]
+    staying = [package for package in situation.facts.packages if package.name not in wheels]
     facts = situation.facts._replace(packages=(*staying, *replaced))
     return changed(situation, facts=facts), wheels
 
@@ -233,7 +237,9 @@ def why_torch(situation: Situation, choice: TorchChoice | None) -> Iterator[Reas
 def _choice(
     build: Build, situation: Situation, with_torch: Situation, wheels: dict[str, Wheel]
 ) -> TorchChoice:
-    intact = {(row.name, row.version) for row in situation.facts.packages if row.intact}
+    intact = {
+        (package.name, package.version) for package in situation.facts.packages if package.intact
+    }
     chosen = tuple(wheel for _, wheel in sorted(wheels.items()))
     install = tuple(wheel for wheel in chosen if (wheel.name, wheel.version) not in intact)
     return TorchChoice(situation=with_torch, build=build, wheels=chosen, install=install)

@@ -27,10 +27,10 @@ def releases_in_torch(
         return
     stays = package.intact and not package.outside and situation.facts.python.project is None
     version = build.carried.get(distribution.name) if not situation.options.requirements else None
-    for row in distribution.releases if stays else ():
-        if (row.version, row.platform) == (version, situation.platform):
-            contents = libraries_of(distribution, row)
+    for release in distribution.releases if stays else ():
+        if (release.version, release.platform) == (version, situation.platform):
+            contents = libraries_of(distribution, release)
             seen = {path.rpartition("/")[2] for path in package.libraries}
             own = seen.intersection(contents.libraries if contents else ())
             if not seen or (own and own.issuperset(need.library for need in needs)):
-                yield row._replace(index_url=IN_TORCH)
+                yield release._replace(index_url=IN_TORCH)

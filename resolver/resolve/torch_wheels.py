@@ -19,17 +19,19 @@ def matching_domain_library(
     The one that requires exactly this torch; else the newest that allows it and was made with a
     torch for the same CUDA: PyTorch's index has it for no other.
     """
-    rows = [
-        row
-        for row in situation.matrix.torch.companions
-        if row.name == name
-        and row.platform == situation.platform
-        and allows(row.torch, build.version)
-        and _fitting(row.wheels, situation)
+    libraries = [
+        companion
+        for companion in situation.matrix.torch.companions
+        if companion.name == name
+        and companion.platform == situation.platform
+        and allows(companion.torch, build.version)
+        and _fitting(companion.wheels, situation)
     ]
-    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
-    exact = (row for row in rows if any(spec.operator == "==" for spec in row.torch))
-    made_for = (row for row in rows if build.local in _labels(row, situation))
+    libraries.sort(key=lambda library: newest_first(library.version), reverse=True)
+    exact = (
+        library for library in libraries if any(spec.operator == "==" for spec in library.torch)
+    )
+    made_for = (library for library in libraries if build.local in _labels(library, situation))
     return next(exact, None) or next(made_for, None)
 
 
@@ -46,16 +48,16 @@ def _labels(library: DomainLibrary, situation: Situation) -> set[str]:
 
 def _fitting(wheels: Sequence[PypiWheel], situation: Situation) -> PypiWheel | None:
     """Return the wheel for the Python of `situation`, or for every Python."""
-    return next((row for row in wheels if row.python in {situation.abi, "py3"}), None)
+    return next((wheel for wheel in wheels if wheel.python in {situation.abi, "py3"}), None)
 
 
 def wheel_of_torch(
     name: str, build: TorchBuild, release: str, wheels: Sequence[PypiWheel], situation: Situation
 ) -> Wheel:
     """Return the wheel of the distribution `name`: PyPI's, or that of the index for its CUDA."""
-    row = _fitting(wheels, situation)
-    if build.wheels and row is not None:
-        return on_pypi(name, release, row)
+    wheel = _fitting(wheels, situation)
+    if build.wheels and wheel is not None:
+        return on_pypi(name, release, wheel)
     return _from_index(name, f"{release}+{build.local}", build.local, situation)
 
 
@@ -72,10 +74,11 @@ def kept_wheel(package: Package, build: TorchBuild | None, situation: Situation)
     wheels: Sequence[PypiWheel] = build.wheels if build else ()
     if package.name != TORCH:
         key = package.name, package.version, situation.platform
-        rows = {
-            (row.name, row.version, row.platform): row for row in situation.matrix.torch.companions
+        libraries = {
+            (companion.name, companion.version, companion.platform): companion
+            for companion in situation.matrix.torch.companions
         }
-        wheels = rows[key].wheels if key in rows else ()
+        wheels = libraries[key].wheels if key in libraries else ()
     return on_pypi(package.name, package.version, _fitting(wheels, situation))
 
 
@@ -84,5 +87,5 @@ def kept_torch(situation: Situation) -> tuple[Wheel, ...]:
     torch = situation.torch
     if torch is None or torch.cuda is None:
         return ()
-    rows = (row for row in situation.facts.packages if row.name == TORCH)
-    return tuple(kept_wheel(row, torch.build, situation) for row in rows)
+    packages = (package for package in situation.facts.packages if package.name == TORCH)
+    return tuple(kept_wheel(package, torch.build, situation) for package in packages)

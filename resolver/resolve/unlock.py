@@ -46,22 +46,22 @@ def unlock(situation: Situation, judged: Judged, matrix: Matrix) -> tuple[Unlock
         return newest_that_works(situation, above, matrix)
 
     now = judged.newest
-    rejected = [row for _, row in judged.rejected]
-    rows = [
+    rejected = [rejection for _, rejection in judged.rejected]
+    unlocks = [
         *_without_blockers(situation, rejected, now, newest),
         *_without_lines(situation, rejected, now, newest),
     ]
-    if any(why.code in _ALLOWED for row in rejected for why in row.reasons):
-        rows += _with_conflicts(situation, now, newest)
+    if any(why.code in _ALLOWED for rejection in rejected for why in rejection.reasons):
+        unlocks += _with_conflicts(situation, now, newest)
     steps = [*steps_of_machine(situation)]
-    rows += _singly(situation, steps, now, newest)
+    unlocks += _singly(situation, steps, now, newest)
     torch: tuple[Unlock, ...] = ()
     fixed = situation.torch is not None or situation.options.torch != "keep"
     if fixed and newest(without_torch(situation), now) is not None:
         torch = tuple(_other_torches(situation, now))
-    if not (rows or torch):
-        rows += together(situation, judged, steps)
-    return (*torch, *_distinct(rows), *builds_elsewhere(situation, now, rejected))
+    if not (unlocks or torch):
+        unlocks += together(situation, judged, steps)
+    return (*torch, *_distinct(unlocks), *builds_elsewhere(situation, now, rejected))
 
 
 def _singly(
@@ -81,9 +81,11 @@ def _without_blockers(
     Whether a version of it exists that does not is known to an index, so pip or uv is to be asked.
     """
     newer = [
-        row for row in rejected if now is None or newest_first(row.version) > newest_first(now)
+        rejection
+        for rejection in rejected
+        if now is None or newest_first(rejection.version) > newest_first(now)
     ]
-    names = sorted({name for row in newer for name in blocking_names(row.environment)})
+    names = sorted({name for rejection in newer for name in blocking_names(rejection.environment)})
     found = False
     together = [tuple(names)] if len(names) > 1 else []
     for each in [*((name,) for name in names), *together]:
@@ -100,7 +102,7 @@ def _without_lines(
     situation: Situation, rejected: Sequence[Rejected], now: str | None, newest: Newest
 ) -> Iterator[Unlock]:
     """Yield what each line of the user's requirements files holds back."""
-    asked = {by for row in rejected for why in row.reasons for by in why.by}
+    asked = {by for rejection in rejected for why in rejection.reasons for by in why.by}
     lines = [without_line(line) for line in situation.options.requirements if line in asked]
     yield from _singly(situation, lines, now, newest)
 
@@ -127,14 +129,14 @@ def _other_torches(situation: Situation, now: str | None) -> Iterator[Unlock]:
             yield Unlock(changes=(change,), gains=gains)
 
 
-def _distinct(rows: list[Unlock]) -> tuple[Unlock, ...]:
+def _distinct(unlocks: list[Unlock]) -> tuple[Unlock, ...]:
     """Return, of the changes of one kind, those that gain more than every smaller one."""
     kept: list[Unlock] = []
     best: dict[tuple[str, str], Version] = {}
-    for row in rows:
-        kind = "+".join(change.code for change in row.changes), row.gains[0].name
-        gain = newest_first(row.gains[0].version)
+    for unlocked in unlocks:
+        kind = "+".join(change.code for change in unlocked.changes), unlocked.gains[0].name
+        gain = newest_first(unlocked.gains[0].version)
         if kind not in best or gain > best[kind]:
             best[kind] = gain
-            kept.append(row)
+            kept.append(unlocked)
     return tuple(kept)

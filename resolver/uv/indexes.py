@@ -61,7 +61,7 @@ class Indexes(NamedTuple):
 
 def indexes_of(sources: IndexConfig, wheels: Iterable[Wheel], behind: str | None = None) -> Indexes:
     """Return the indexes that have `wheels`; `behind` is one of them."""
-    urls = (row.index_url for row in wheels if row.index_url != sources.index_url)
+    urls = (wheel.index_url for wheel in wheels if wheel.index_url != sources.index_url)
     others = tuple(dict.fromkeys(url for url in urls if "://" in url))
     named = (sources.index_url, sources.torch_index, sources.tensorrt_index)
     return Indexes(

@@ -172,8 +172,8 @@ def test_a_command_of_another_environment_is_an_error_that_apply_cannot_mend() -
     made = resolve(other, PlanOptions(), synthetic.matrix())
     found = [row for row in made.findings if row.code == "command-elsewhere"]
 
-    assert not resolve(facts, PlanOptions(), synthetic.matrix()).outside
-    assert made.outside
+    assert not resolve(facts, PlanOptions(), synthetic.matrix()).unfixable
+    assert made.unfixable
     assert [row.severity for row in found] == ["error"]
 
 

@@ -110,9 +110,9 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
             )
         )
         console.print_result("\n" + texts.label("applied", build=plan.build))
-        for row in plan.findings:
-            if row.code.startswith("managed-by-") and not writes:
-                console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
+        for finding in plan.findings:
+            if finding.code.startswith("managed-by-") and not writes:
+                console.print_result(f"{texts.summary(finding)}. {texts.remedy(finding)}")
         if writes:
             console.print_result(texts.label("project-written", folder=FOLDER))
     return 0

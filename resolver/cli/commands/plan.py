@@ -60,7 +60,7 @@ def with_runs_on(plan: Plan, inputs: PlanInputs, asked: PlanRequest) -> Plan:
 
 def plan_exit_code(plan: Plan) -> int:
     """Return the exit code of a plan; it is 1 where no package fixes what is wrong, too."""
-    return VERDICT_EXIT[plan.verdict] or int(bool(plan.outside))
+    return VERDICT_EXIT[plan.verdict] or int(bool(plan.unfixable))
 
 
 def print_plan(

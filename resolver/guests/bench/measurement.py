@@ -179,8 +179,8 @@ def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
         compared={_place(row): _outputs(row) for row in events.all("outputs")},
         repeated=_outputs(events.last("repeated")),
         memory={_key(row): row.integer("bytes") or 0 for row in events.all("memory")},
-        events={_key(row): tuple(map(_event, row.rows("events"))) for row in profiles},
-        broken_names=max((row.integer("broken") or 0 for row in profiles), default=0),
+        events={_key(profile): tuple(map(_event, profile.rows("events"))) for profile in profiles},
+        broken_names=max((profile.integer("broken") or 0 for profile in profiles), default=0),
         failed=tuple(
             read_record(Failed, row, error=HOST.sub("", row.text("error") or ""))
             for row in events.all("failed")

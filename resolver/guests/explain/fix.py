@@ -128,7 +128,7 @@ def _of_root(
     if plan.verdict == "fixable":
         flags = _flags_that_fix((arguments[:-1],), plan_with)  # else without: it is possible
         fix = Fix(reason("mend-here"), (*flags, "--apply"))
-        return _by_hand(plan.first[0]) if plan.first else fix
+        return _by_hand(plan.manual_steps[0]) if plan.manual_steps else fix
     asked = plan.verdict == "impossible" or said.state == "confirmed"
     flags = _flags_that_fix((arguments[:-1], MATCH), plan_with) if asked else ()
     if flags:
@@ -175,8 +175,8 @@ def _with_these_packages(plan: Plan, said: Observation, root: Explanation) -> Fi
     if plan.verdict == "impossible":
         stop = next((each for each in plan.findings if each.severity == "error"), None)
         return Fix(reason("mend-owner"), finding=stop)
-    if plan.outside:
-        return _by_hand(plan.outside[0])
+    if plan.unfixable:
+        return _by_hand(plan.unfixable[0])
     if said.state == "confirmed" and not root.fixable:
         return Fix(reason("mend-by-hand"))
     if said.state == "unseen" and root.fixable:

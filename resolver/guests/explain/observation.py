@@ -206,7 +206,7 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
         return reason("here-package", name=package.name, version=package.version)
     if row.about == "gpu-code" and facts.gpus and build is not None:
         return reason("here-gpu-code", version=build.version or "?")
-    healthy = seen and plan.verdict == "healthy" and not plan.outside
+    healthy = seen and plan.verdict == "healthy" and not plan.unfixable
     return reason("here-healthy") if healthy else None
 
 
@@ -226,7 +226,9 @@ def _is_driver_unseen(explanation: Explanation, facts: Facts, plan: Plan) -> boo
     CUDA says the same where it finds no driver at all.
     """
     named = facts.package(GPU_BUILD) is not None  # it is no finding, so it works
-    newer = any(each.code == "driver-too-old" for row in plan.rejected for each in row.reasons)
+    newer = any(
+        each.code == "driver-too-old" for rejection in plan.rejected for each in rejection.reasons
+    )
     described = facts.sources.get("driver", "").startswith(TEXT) and plan.verdict != "impossible"
     either = any(map(_INSUFFICIENT.search, _lines(explanation)))
     return described and either and (named or not newer)
@@ -284,7 +286,12 @@ def _of_index(explanation: Explanation, plan: Plan, releases: Collection[str]) -
         state: State = "confirmed" if numbers(version) < numbers(newest) else "unseen"
         why = reason("here-no-release", version=version, date=plan.matrix_date)
         return Observation(state, why=why)
-    against = [each for row in plan.rejected if row.version == version for each in row.reasons]
+    against = [
+        each
+        for rejection in plan.rejected
+        if rejection.version == version
+        for each in rejection.reasons
+    ]
     wheel = next((each for each in against if each.code in NO_WHEEL), None)
     if wheel is not None:
         return Observation("confirmed", why=wheel)

@@ -56,7 +56,9 @@ def run(request: LibrariesRequest, environ: Mapping[str, str], language: Languag
     version = carried.version if carried else (like and asked.install.ort) or plan.release
     if not wheels:
         if carried is not None:  # no other will be there
-            rejected = tuple(row for row in plan.rejected if row.version == version)
+            rejected = tuple(
+                rejection for rejection in plan.rejected if rejection.version == version
+            )
             plan = plan._replace(rejected=rejected)
         print_plan(plan, inputs, asked, language)
         return VERDICT_EXIT["impossible"]
@@ -74,8 +76,13 @@ def run(request: LibrariesRequest, environ: Mapping[str, str], language: Languag
         "cuda": plan.cuda,
         "platform": inputs.facts.platform.key,
         "wheels": [
-            {"name": row.name, "version": row.version, "file": row.file, "sha256": row.sha256}
-            for row in wheels
+            {
+                "name": wheel.name,
+                "version": wheel.version,
+                "file": wheel.file,
+                "sha256": wheel.sha256,
+            }
+            for wheel in wheels
         ],
         "files": [file._asdict() for file in files],
         "matrix": {"date": plan.matrix_date, "digest": plan.matrix_digest},

@@ -130,7 +130,7 @@ def _of_the_set(
     )
     plan = resolve(_with_torch(facts, pins), exactly, matrix)
     if plan.verdict == "impossible":
-        rejected = {row.version: row.reasons for row in plan.rejected}
+        rejected = {rejection.version: rejection.reasons for rejection in plan.rejected}
         unknown = (reason("lock-release-unknown", version=release.version),)
         return rejected.get(release.version, unknown)
     held = {pin.name for pin in pins}
@@ -177,7 +177,7 @@ def known_wheels(matrix: Matrix) -> KnownWheels:
     for build in matrix.builds:
         for wheel in build.wheels:
             add(GPU_BUILD, build.version, wheel.sha256, (build.platform, wheel.python))
-    releases = [row for kind in matrix.distributions.values() for row in kind.releases]
+    releases = [release for kind in matrix.distributions.values() for release in kind.releases]
     for row in (*releases, *matrix.msvc):
         add(row.name, row.version, row.sha256, (row.platform, row.python))
     for torch in matrix.torch.builds:

@@ -27,12 +27,15 @@ def equivalence_key(situation: Situation, names: Iterable[str]) -> Hashable:
         if situation.demanded(name)
     )
     nvidia = frozenset(
-        row.name for row in facts.packages if row.name in situation.matrix.distributions
+        package.name for package in facts.packages if package.name in situation.matrix.distributions
     )
     markers = tuple(sorted(situation.markers.items()))
     gpus = situation.gpus is None, situation.gpus == (), bool(facts.gpus)
     others = facts.platform.jetson is not None, situation.torch and situation.torch.name
-    consumers = tuple((row.by, row.cuda, row.cudnn, row.idle) for row in situation.consumers)
+    consumers = tuple(
+        (consumer.by, consumer.cuda, consumer.cudnn, consumer.idle)
+        for consumer in situation.consumers
+    )
     keys = (
         wheels_key(situation),
         situation.abi,

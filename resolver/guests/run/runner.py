@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Error
-from ...utils.process import attend
+from ...utils.process import run_in_foreground
 from .events import InferenceSession, ProgramSeen, StartedProgram, Unobserved, parse_events
 
 SHOWN_WORDS = 4
@@ -52,7 +52,7 @@ def watch_program(
                     show_session(session)
 
         try:
-            status = attend(
+            status = run_in_foreground(
                 command,
                 env=with_hook(environ, folder / "hook"),
                 now_and_then=show_session and look,

@@ -176,7 +176,11 @@ def without_module(row: dict[str, Any]) -> bool:
 
 def look_at_required(installed: list[dict[str, Any]]) -> None:
     """Note of what a build of onnxruntime requires whether its files are there."""
-    real = [row for row in installed if row["version"] is not None and "missing" not in row]
+    real = [
+        package
+        for package in installed
+        if package["version"] is not None and "missing" not in package
+    ]
     lines = [
         line
         for row in real
@@ -260,7 +264,11 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     name, version = build.get("package_name"), build.get("__version__")
     cuda = build.get("cuda_version")
     whole = os.path.isfile(os.path.join(folder, "__init__.py"))  # else an empty namespace
-    real = [row for row in installed if row["version"] is not None and not row.get("provided")]
+    real = [
+        package
+        for package in installed
+        if package["version"] is not None and not package.get("provided")
+    ]
     named = [row for row in real if name and canonical(row["name"]) == canonical(name)]
     claims = [
         (package, damage(os.path.dirname(package["path"]), package["path"]))
