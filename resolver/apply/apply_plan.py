@@ -98,7 +98,9 @@ def apply(
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
     site = Site.of(target)
-    coming = frozenset({row.name for row in plan.install} | {row.name for row in companions})
+    coming = frozenset(
+        {wheel.name for wheel in plan.install} | {companion.name for companion in companions}
+    )
     check_removable(target, site, coming.union(plan.uninstall), coming)  # before any download
     with hold_environment_lock(site):
         prepare_state_folder(site)
@@ -148,7 +150,7 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
-    now = [without_tool_bounds(row) for row in target.in_use]
+    now = [without_tool_bounds(package) for package in target.in_use]
     before = Environment(now, target_markers(target))
     incoming = map(without_tool_bounds, incoming_distributions(requires))
     conflicts = consequences(before, plan.uninstall, incoming).unmet
@@ -197,9 +199,9 @@ def _swap(
     holders = processes_using(paths)
     if holders:
         progress("in-use", processes=", ".join(holders))
-    own = {str(row.path): source for row, source in zip(files, staged.files, strict=True)}
-    replaced = [str(row.path) for row in files if row.before is not None]
-    made = {row.path.parent for row in files if not row.path.parent.exists()}
+    own = {str(file.path): source for file, source in zip(files, staged.files, strict=True)}
+    replaced = [str(file.path) for file in files if file.before is not None]
+    made = {file.path.parent for file in files if not file.path.parent.exists()}
     change = JournaledChange(site)
     begin = Begin(
         plan=", ".join(f"{name} {version}" for name, version in coming.items()),
@@ -217,8 +219,8 @@ def _swap(
         for path, source in tree.files.items()
     ]
     incoming += [
-        Incoming(str(row.path), own[str(row.path)], hashlib.sha256(row.after).hexdigest())
-        for row in files
+        Incoming(str(file.path), own[str(file.path)], hashlib.sha256(file.after).hexdigest())
+        for file in files
     ]
     with signals_held():
         try:

@@ -68,11 +68,11 @@ def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
     if plan.needs:
         flags = " ".join(word for need in plan.needs for word in NEEDED_FLAGS[need])
         raise Error("needs-flags", flags=flags)
-    for row in plan.findings:
-        values = dict(row.values)
-        if row.code == "would-conflict" and not allowed.conflicts:
+    for finding in plan.findings:
+        values = dict(finding.values)
+        if finding.code == "would-conflict" and not allowed.conflicts:
             raise Error("would-conflict", conflicts=words(values["by"]))
-        if ALLOWANCES.get(row.code) == "provider" and not allowed.providers:
+        if ALLOWANCES.get(finding.code) == "provider" and not allowed.providers:
             raise Error("would-lose", distribution=words(values["distribution"]))
 
 
@@ -94,12 +94,12 @@ def check_files_unchanged(files: Iterable[FileChange]) -> None:
 
     And `file-unwritable` for one that this user cannot write.
     """
-    for row in files:
-        if row.path.parent.exists():
-            check_place(row.path)
-        now = row.path.read_bytes() if row.path.is_file() else None
-        if now not in {row.before, row.after}:
-            raise Error("file-changed", file=row.path)
+    for file in files:
+        if file.path.parent.exists():
+            check_place(file.path)
+        now = file.path.read_bytes() if file.path.is_file() else None
+        if now not in {file.before, file.after}:
+            raise Error("file-changed", file=file.path)
 
 
 def processes_using(paths: Iterable[str], proc: Path = PROC) -> tuple[str, ...]:

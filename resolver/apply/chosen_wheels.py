@@ -47,7 +47,7 @@ def choose_wheels(
     What is installed stays at its version. Only where a new torch requires another, and there is no
     other way, what it requires may move. Raises as `compile_plan`.
     """
-    coming = {row.name for row in plan.install}
+    coming = {wheel.name for wheel in plan.install}
     movable = frozenset(coming.union(plan.uninstall))
     if incoming_torch(plan):
         movable |= movable_distributions(plan, target)
@@ -68,12 +68,12 @@ def choose_wheels(
     except Error as error:
         if error.code != "requirements-impossible" or not incoming_torch(plan):
             raise
-        there = {
+        installed = {
             name: version
             for name, version in installed_versions(target).items()
             if name not in movable
         }
-        question = replace(question, within=(), preferred=there)
+        question = replace(question, within=(), preferred=installed)
         pinned = compile_plan(uv, question, index, folder)
     best = first_of_each(pinned)
     return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in best)

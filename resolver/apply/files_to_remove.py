@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.target import Installed, Target
-from ..plan.model import HELD
+from ..plan.model import REMOVAL_BLOCKERS
 from ..utils.files import file_digest
 from .environment_files import (
     NAMESPACE,
@@ -97,8 +97,8 @@ def check_removable(
         if not _within(site, installed):
             if installed.key not in coming and target.find(installed.key) is installed:
                 raise Error("installed-outside", name=name, path=path)
-        elif installed.held:
-            raise Error(HELD[installed.held], name=name, path=path)
+        elif installed.removal_blocker:
+            raise Error(REMOVAL_BLOCKERS[installed.removal_blocker], name=name, path=path)
 
 
 def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) -> None:
@@ -122,7 +122,9 @@ def distributions_here(target: Target, site: Site) -> list[tuple[str, str]]:
 
     A venv may see the distributions of its base Python, too.
     """
-    return [(row.key, row.version) for row in target.installed if _within(site, row)]
+    return [
+        (package.key, package.version) for package in target.installed if _within(site, package)
+    ]
 
 
 def _within(site: Site, installed: Installed) -> bool:

@@ -115,11 +115,11 @@ class JournaledChange:
             if names <= set(empty) and not os.path.ismount(folder):
                 empty.append(folder)
         if empty:
-            rows = tuple(
+            removed = tuple(
                 (self.site.relative(path), os.stat(path).st_mode & 0o7777) for path in empty
             )
             kept = tuple(f"folder-{at:06d}" for at in range(len(empty)))
-            append(self.folder, RemovedFolders(folders=rows, names=kept))
+            append(self.folder, RemovedFolders(folders=removed, names=kept))
             for folder, name in zip(empty, kept, strict=True):
                 move_folder(folder, join(str(self._aside), name))
         sync_folder(self._aside)
@@ -146,7 +146,7 @@ class JournaledChange:
             "standing": sorted(folder for folder in around if os.path.isdir(folder)),
             "folders": empty,
         }
-        relative = {name: tuple(map(self.site.relative, row)) for name, row in paths.items()}
+        relative = {name: tuple(map(self.site.relative, places)) for name, places in paths.items()}
         sizes = tuple(known[1] if known else -1 for known in seen)
         hashes = tuple(file.digest for file in coming)
         append(self.folder, Install(**relative, sizes=sizes, hashes=hashes))

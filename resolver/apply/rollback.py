@@ -71,7 +71,7 @@ def recover_interrupted(
     if not any(True for _ in change_folders(site)):
         return ()
     with hold_environment_lock(site):
-        changes = tuple(row for row in recorded_changes(site) if row.state in UNFINISHED)
+        changes = tuple(change for change in recorded_changes(site) if change.state in UNFINISHED)
         for change in changes:
             roll_back(site, site.state / str(change.number), allow_changed=allow_changed)
         if changes:
@@ -95,7 +95,9 @@ def undo_last(
     changed what the change touched, unless `allow_changed`, and those of `recover_interrupted`.
     """
     with hold_environment_lock(site):
-        last = next((row for row in recorded_changes(site) if row.state == "committed"), None)
+        last = next(
+            (change for change in recorded_changes(site) if change.state == "committed"), None
+        )
         if last is None or last.begin is None:
             raise Error("nothing-to-undo")
         names = changed_since(last.begin, installed)
@@ -154,8 +156,8 @@ def roll_back(
 
 def _gone(site: Site) -> Error:
     """Return what to raise where the journal is not there any more."""
-    there = os.path.isdir(site.purelib)
-    return Error("restore-lost" if there else "restore-moved", path=site.prefix)
+    exists = os.path.isdir(site.purelib)
+    return Error("restore-lost" if exists else "restore-moved", path=site.prefix)
 
 
 def _note_begin(folder: Path, records: tuple[Record, ...]) -> None:

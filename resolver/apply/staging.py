@@ -40,8 +40,8 @@ from .chosen_wheels import Confirm, choose_wheels, chosen_by_others
 from .environment_files import UV_CACHE
 from .staged_tree import (
     StagedTree,
+    break_hardlinks,
     long_path,
-    own_shared_files,
     read_staged_tree,
     writes_in_place,
 )
@@ -104,7 +104,7 @@ def stage_wheels(
             if pinned:
                 _install(plan, pinned, index, uv, into, progress)
             if writes_in_place(target.installed):
-                own_shared_files(into.folder, site, wheels)
+                break_hardlinks(into.folder, site, wheels)
         own = stage_files(files, site.stage / "files")
         if companions:
             _unpack(companions, into, uv, homes)
@@ -164,13 +164,13 @@ def _unpacked_size(pin: Pinned, index: Index) -> int:
 def stage_files(files: Sequence[FileChange], folder: Path) -> tuple[str, ...]:
     """Write the new files of a project into `folder`, each with the mode of the old one."""
     staged = []
-    for at, row in enumerate(files):
+    for at, file in enumerate(files):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / str(at)
-        path.write_bytes(row.after)
-        if row.before is not None:
-            shutil.copymode(row.path, path)
-            give_to_owner(path, row.path.stat())
+        path.write_bytes(file.after)
+        if file.before is not None:
+            shutil.copymode(file.path, path)
+            give_to_owner(path, file.path.stat())
         staged.append(str(path))
     return tuple(staged)
 

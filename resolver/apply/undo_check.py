@@ -91,10 +91,10 @@ def check_undoable(
     return found
 
 
-def _listed(rows: Sequence[str]) -> str:
-    """Return `rows` as text, the first of many."""
-    more = f", … (+{len(rows) - _LISTED})" if len(rows) > _LISTED else ""
-    return ", ".join(rows[:_LISTED]) + more
+def _listed(names: Sequence[str]) -> str:
+    """Return `names` as text, the first of many."""
+    more = f", … (+{len(names) - _LISTED})" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
 
 
 def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison:
@@ -113,8 +113,8 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
         inside = {*plain_paths(files_under(absolute(site, whole))).values()}
         found.changed |= inside - created - {*map(copy_of, created)} - in_place
     for path, _, _ in emptied_of(records):
-        here = fingerprint(absolute(site, path))
-        if here is not None and here[0] != "folder":
+        current = fingerprint(absolute(site, path))
+        if current is not None and current[0] != "folder":
             found.changed.add(absolute(site, path))
     touched = created.union(path for path, _, _ in moves)
     # A link in the place of a folder would lead everything elsewhere.
@@ -136,8 +136,8 @@ def _compare_moved(
     in_place: set[str] = set()
     for path, name, seen in moves:
         aside = join(str(folder / "aside"), name)
-        kept, here = fingerprint(aside), fingerprint(path)
-        is_original = is_same(here, seen)
+        kept, current = fingerprint(aside), fingerprint(path)
+        is_original = is_same(current, seen)
         if kept is None:  # not moved yet, or moved back already
             if committed or not is_original:
                 found.lost.add(path)
@@ -148,7 +148,7 @@ def _compare_moved(
         elif is_original and _hold_the_same(path, aside):
             # A copy to another filesystem that was killed before its last step.
             in_place.add(path)
-        elif here is not None and path not in created:
+        elif current is not None and path not in created:
             found.changed.add(path)
     return in_place
 
@@ -179,13 +179,13 @@ def _compare_created(
         path = absolute(site, relative)
         if path in in_place or Path(path).name == UV_CACHE:  # written last, and again by uv
             continue
-        here, digest = fingerprint(path), install.hashes[at]
-        if here is None:
+        current, digest = fingerprint(path), install.hashes[at]
+        if current is None:
             if committed and seen[at] is not None:
                 found.changed.add(path)
         elif seen and seen[at] is None:  # it was not there when the change ended
             found.stays.add(path)
-        elif seen and here == seen[at]:
+        elif seen and current == seen[at]:
             continue
         elif not has_content(path, install.sizes[at], digest):
             found.changed.add(path)

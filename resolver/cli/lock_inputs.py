@@ -20,7 +20,7 @@ from ..messages.shells import pasted_commands
 from ..plan.model import Plan
 from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
-from ..resolve.situation import situation
+from ..resolve.situation import situation_of
 from ..utils.files import write
 from ..utils.process import run
 from ..uv.program import find_uv
@@ -103,7 +103,7 @@ def _group(made: Plan, inputs: PlanInputs) -> Group | None:
 
 def group_of_one(plan: Plan, inputs: PlanInputs, facts: Facts) -> Group:
     """Return what `plan`, made of `facts`, selects, as that of one machine: that of `inputs`."""
-    machine = situation(facts, inputs.options, inputs.matrix)
+    machine = situation_of(facts, inputs.options, inputs.matrix)
     target = TargetPlan(
         platform=machine.platform,
         abi=machine.abi,

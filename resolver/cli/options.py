@@ -42,7 +42,7 @@ def plan_options_of(asked: PlanRequest) -> PlanOptions:
     lines = [
         RequirementLine(file, text)
         for file in wanted.requirement
-        for text in _requirements(Path(file), mend=wanted.write)
+        for text in _requirements(Path(file), rewriting=wanted.write)
     ]
     options = PlanOptions(
         onnxruntime="" if latest else _specifier(wanted.ort, "wish-ort"),
@@ -127,16 +127,16 @@ def capability(text: str, flag: str) -> str:
     return next(iter(found))
 
 
-def _requirements(file: Path, *, mend: bool) -> list[str]:
+def _requirements(file: Path, *, rewriting: bool) -> list[str]:
     """Return the requirements in `file`, those of the files that it names too, as PEP 508 texts.
 
     Of pyproject.toml they are those of the project itself. A lower bound of `onnxruntime` does not
-    bind, nor does our own line: they change. With `mend` neither does a pin of onnxruntime-gpu.
+    bind, nor does our own line: they change. With `rewriting`, no pin of onnxruntime-gpu does.
     """
     from ..companions.contents import LABEL
     from ..facts.own_projects import BUILDS, loosened
 
-    replaced = BUILDS if mend else {CPU_BUILD}
+    replaced = BUILDS if rewriting else {CPU_BUILD}
     found: list[str] = []
     for wanted in _of_project(file) if file.suffix == ".toml" else _of_file(file):
         name = canonicalize_name(wanted.name)

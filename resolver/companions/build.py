@@ -84,8 +84,10 @@ def project_companions(
     build, entries = onnxruntime_of(selection), libraries(selection, matrix, platform)
     if build is None or build.name != GPU_BUILD or not entries:
         return ()
-    others = sorted(row for row in selection if row.name.startswith("nvidia-"))
-    requires = [f"{row.name}=={row.version}" for row in (build, *others) if row.index_url == PYPI]
+    others = sorted(wheel for wheel in selection if wheel.name.startswith("nvidia-"))
+    requires = [
+        f"{wheel.name}=={wheel.version}" for wheel in (build, *others) if wheel.index_url == PYPI
+    ]
     return (
         library_wheel(build.version, entries, modules, requires=requires),
         stand_in_wheel(build.version, version=placeholder.removesuffix(LABEL) + LABEL),

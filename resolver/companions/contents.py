@@ -61,7 +61,7 @@ def expected_companions(
 
 def onnxruntime_of(selection: Sequence[Wheel]) -> Wheel | None:
     """Return the onnxruntime of a selection: onnxruntime-gpu, or what has its place."""
-    return next((row for row in selection if is_onnxruntime(row.name)), None)
+    return next((wheel for wheel in selection if is_onnxruntime(wheel.name)), None)
 
 
 def library_files(

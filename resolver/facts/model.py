@@ -219,6 +219,11 @@ class Package(NamedTuple):
         """The canonical name, as `Installed` has it."""
         return self.name
 
+    @property
+    def removal_blocker(self) -> Keeper | None:
+        """Why this program does not remove it; facts files call it `held`."""
+        return self.held
+
 
 class OnnxRuntime(NamedTuple):
     """The build whose files are in the shared folder `onnxruntime`."""

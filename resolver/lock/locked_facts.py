@@ -18,7 +18,7 @@ def locked_names(matrix: Matrix) -> frozenset[str]:
     """Return the distributions that a lock installs, but for nvidia's wheels and torch."""
     texts = {text for build in matrix.builds for wheel in build.wheels for text in wheel.requires}
     required = filter(None, map(requirement, texts))
-    names: set[str] = {canonicalize_name(row.name) for row in required}
+    names: set[str] = {canonicalize_name(each.name) for each in required}
     return frozenset(names | {*matrix.owners, LIBRARIES, MSVC})
 
 

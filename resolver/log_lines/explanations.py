@@ -57,7 +57,7 @@ class Explanation(NamedTuple):
     remedy: str
     commands: tuple[str, ...]
     fixable: bool
-    """True where `ortgpu-fix --apply` can mend it."""
+    """True where `ortgpu-fix --apply` can fix it."""
     sources: tuple[str, ...]
     certain: bool = True
     """False where the text says only that something failed, and not why."""
@@ -104,7 +104,7 @@ def explanations(
 
     What a program for CPUs prints as well counts only where nothing else was recognised.
     `origins`: the kinds of programs that the log has traces of; `excepted`: the codes of those
-    where packages mend what they can all the same; `ours`: whether it names anything that this
+    where packages fix what they can all the same; `ours`: whether it names anything that this
     program can change; `python`: whether it shows Python's packages; `release`: the onnxruntime-gpu
     that it is about, where known; `shown`: what the lines show besides.
     """

@@ -1,4 +1,4 @@
-"""Error logs: which known failures stand in a text, and what mends each.
+"""Error logs: which known failures stand in a text, and what fixes each.
 
 In: any text (a log, a traceback, what a user pasted), whole or in pieces, and the table of
 `failures.toml`; out: explanations, the root causes first, with what follows from them.
@@ -309,7 +309,7 @@ class Search:
         )
         return next(own, "")
 
-    def mended_by(self, found: Sequence[Explanation]) -> str:
+    def fix_label(self, found: Sequence[Explanation]) -> str:
         """Return the label of what a command does for the first of `found`, on no known machine.
 
         It has no origin, for then no command does anything.

@@ -84,9 +84,9 @@ def find_old_place(target: Target) -> str | None:
     """
     if target.kind != "venv":
         return None
-    here = Path(target.prefix).resolve()
+    prefix = Path(target.prefix).resolve()
     places = list(_places(find_text(Path(target.scripts) / "activate") or ""))
-    if any(Path(place).resolve() == here for place in places):
+    if any(Path(place).resolve() == prefix for place in places):
         return None
     return places[0] if places else None
 

@@ -132,7 +132,7 @@ def lock_project(
     if tool is None or project.lock is None:
         return Locked(tuple(changes), ())
     before = project.lock.read_bytes() if project.lock.is_file() else None
-    files = {**project.files, **{row.path: row.after for row in changes}}
+    files = {**project.files, **{change.path: change.after for change in changes}}
     if before is not None:
         files[project.lock] = _without_ours(before) if tool.name == "pipenv" else before
     with tempfile.TemporaryDirectory() as folder:
@@ -169,9 +169,9 @@ def _besides(
 
 def _versions(pipfile_lock: bytes | None) -> Iterator[tuple[str, str]]:
     """Yield the name and the version of each package in a lock of Pipenv."""
-    for section, rows in _pipfile_lock(pipfile_lock).items():
-        for name, row in rows.items() if section != "_meta" else ():
-            yield canonicalize_name(name), str(row.get("version", "")).removeprefix("==")
+    for section, packages in _pipfile_lock(pipfile_lock).items():
+        for name, package in packages.items() if section != "_meta" else ():
+            yield canonicalize_name(name), str(package.get("version", "")).removeprefix("==")
 
 
 def _without_ours(pipfile_lock: bytes) -> bytes:
@@ -237,6 +237,6 @@ def _failed(tool: Tool, done: Finished) -> Error:
     return Error("project-lock-failed", tool=tool.name, said="\n".join(said[-_LAST_LINES:]))
 
 
-def names_of(rows: Iterable[str]) -> frozenset[str]:
+def names_of(lines: Iterable[str]) -> frozenset[str]:
     """Return the canonical names at the begin of requirements or of wheels."""
-    return frozenset(canonicalize_name(re.split(r"[^\w.-]", row, maxsplit=1)[0]) for row in rows)
+    return frozenset(canonicalize_name(re.split(r"[^\w.-]", line, maxsplit=1)[0]) for line in lines)

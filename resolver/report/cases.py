@@ -63,7 +63,7 @@ def _driver(driver: DriverRange | None, texts: Texts) -> Iterator[str]:
 
 def _gpus(gpus: Sequence[str], known: Sequence[str], texts: Texts) -> Iterator[str]:
     if gpus:
-        ranges = (texts.versions(row[::-1]) for row in neighbours(gpus, known))
+        ranges = (texts.versions(alike[::-1]) for alike in neighbours(gpus, known))
         yield texts.label("case-gpus", gpus=texts.label("list-comma").join(ranges))
 
 

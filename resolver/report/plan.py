@@ -182,10 +182,10 @@ def _notes(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
         if finding.severity == "info" and (verbose or finding.code != "system-library"):
             rows.extend(_finding_rows(finding, plan, texts, verbose=verbose))
     installing = {wheel.name for wheel in plan.install}
-    kept = [row for row in plan.selection if row.name not in installing]
-    kept = [row for row in kept if row.index_url != IN_TORCH]  # a finding names them
+    kept = [wheel for wheel in plan.selection if wheel.name not in installing]
+    kept = [wheel for wheel in kept if wheel.index_url != IN_TORCH]  # a finding names them
     if kept and plan.verdict != "unknown":
-        listed = texts.listed(f"{short_name(row.name)} {row.version}" for row in kept)
+        listed = texts.listed(f"{short_name(wheel.name)} {wheel.version}" for wheel in kept)
         rows.append(Row(head="✓", text=texts.label("kept", listed=listed), style="green"))
     return Section(heading=texts.label("notes"), rows=tuple(rows))
 
@@ -216,7 +216,7 @@ def _shortened(values: Values) -> Values:
 def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
     """Yield the line that says which machines the set can serve."""
     if plan.runs_on is not None:
-        ranges = (texts.versions(row[::-1]) for row in plan.runs_on.gpus)
+        ranges = (texts.versions(gpu[::-1]) for gpu in plan.runs_on.gpus)
         gpus = texts.label("list-comma").join(ranges) or texts.label("none")
         yield Row(text=texts.label("runs-on", driver=plan.runs_on.driver, gpus=gpus))
 
@@ -231,25 +231,27 @@ def shows_other_index(plan: Plan, *, asked: bool) -> bool:
 
 def _unlock(plan: Plan, texts: Texts, *, elsewhere: bool) -> Section:
     """Say what each change would allow; changes that allow the same share a line."""
-    shown = [row for row in plan.unlock if elsewhere or not row.url]
+    shown = [unlock for unlock in plan.unlock if elsewhere or not unlock.url]
     impossible = plan.verdict == "impossible"
-    if impossible and all([change.code for change in row.changes] == [DRIVER] for row in shown):
+    if impossible and all(
+        [change.code for change in unlock.changes] == [DRIVER] for unlock in shown
+    ):
         return _drivers(shown, texts)
     by_gains: dict[str, list[str]] = {}
-    for row in shown:
-        by_gains.setdefault(texts.gains(row), []).append(texts.change(row))
+    for unlock in shown:
+        by_gains.setdefault(texts.gains(unlock), []).append(texts.change(unlock))
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
     several = sum(map(len, by_gains.values())) > 1
     heading = texts.label(f"unlock-{'any' if several else 'one'}" if impossible else "unlock")
     return Section(heading=heading, rows=tuple(rows))
 
 
-def _drivers(unlock: Sequence[Unlock], texts: Texts) -> Section:
+def _drivers(unlocks: Sequence[Unlock], texts: Texts) -> Section:
     """Say which newer driver alone would allow what."""
     rows: list[Row] = []
-    for row in unlock:
-        values = dict(row.changes[0].values)
-        gains = texts.label("for-version", gains=texts.gains(row), cuda=values["cuda"])
+    for unlock in unlocks:
+        values = dict(unlock.changes[0].values)
+        gains = texts.label("for-version", gains=texts.gains(unlock), cuda=values["cuda"])
         rows.append(Row(head=texts.label("driver-or-newer", floor=values["floor"]), text=gains))
     return Section(heading=texts.label("unlock-driver"), rows=tuple(rows))
 
@@ -264,15 +266,15 @@ def _consumers(plan: Plan, texts: Texts) -> Section:
     """Say who else uses CUDA; torch alone is told where it decides."""
     rows = [
         Row(
-            head=f"{row.name} {row.version}",
+            head=f"{consumer.name} {consumer.version}",
             text=texts.label("comma").join(
-                ([f"CUDA {row.cuda}"] if row.cuda else []) + [texts.reason(row.why)]
+                ([f"CUDA {consumer.cuda}"] if consumer.cuda else []) + [texts.reason(consumer.why)]
             ),
             style="dim",
         )
-        for row in plan.consumers
+        for consumer in plan.consumers
     ]
-    others = any(row.name != TORCH for row in plan.consumers)
+    others = any(consumer.name != TORCH for consumer in plan.consumers)
     return Section(heading=texts.label("consumers"), rows=tuple(rows if others else ()))
 
 
@@ -281,7 +283,7 @@ def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
     if installed is not None and installed.version == plan.release:
         code = "why-kept"
     else:
-        shared = any(row.code == "newer-for-another-cuda" for row in plan.findings)
+        shared = any(finding.code == "newer-for-another-cuda" for finding in plan.findings)
         code = "why-shared" if shared else "why-asked" if asked else "why-newest"
     rows = [Row(text=texts.label(code, build=plan.build))]
     rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)

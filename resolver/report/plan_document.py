@@ -25,7 +25,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
     """Return the plan as the document that `--json` prints; `texts` must be English."""
     runs_on = plan.runs_on and {
         "driver": plan.runs_on.driver,
-        "compute_capabilities": [gpu for row in plan.runs_on.gpus for gpu in row],
+        "compute_capabilities": [gpu for unlock in plan.runs_on.gpus for gpu in unlock],
     }
     ways = [
         {
@@ -46,28 +46,34 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         **({"question": question_json(plan.unknown, texts)} if plan.unknown else {}),
         **({"cases": [_case_json(case) for case in plan.cases]} if plan.cases else {}),
         **_changes_json(plan),
-        **({"prefer_small": {"less": plan.less, "taken": plan.small}} if plan.less else {}),
+        **(
+            {"prefer_small": {"less": plan.bytes_saved, "taken": plan.small}}
+            if plan.bytes_saved
+            else {}
+        ),
         **_rest_json(plan),
         "consumers": [
             {
-                "name": row.name,
-                "version": row.version,
-                "cuda": row.cuda,
-                "needs": list(row.needs),
-                "why": texts.reason(row.why),
+                "name": consumer.name,
+                "version": consumer.version,
+                "cuda": consumer.cuda,
+                "needs": list(consumer.needs),
+                "why": texts.reason(consumer.why),
             }
-            for row in plan.consumers
+            for consumer in plan.consumers
         ],
         **({"needs": [" ".join(NEEDED_FLAGS[need]) for need in plan.needs]} if plan.needs else {}),
         "rejected": [
             {
-                "package": row.package,
-                "version": row.version,
-                "reasons": judged_json(row.machine, row.environment, texts),
+                "package": rejection.package,
+                "version": rejection.version,
+                "reasons": judged_json(rejection.machine, rejection.environment, texts),
             }
-            for row in plan.rejected
+            for rejection in plan.rejected
         ],
-        "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
+        "unlock": [
+            {"change": texts.change(unlock), "gains": texts.gains(unlock)} for unlock in plan.unlock
+        ],
         **({"ways": ways} if ways else {}),
         "matrix": matrix_json(plan.matrix_date, plan.matrix_digest, plan.matrix_added),
     }
@@ -78,7 +84,8 @@ def _selection_json(plan: Plan) -> dict[str, object] | None:
     if plan.verdict in {"impossible", "unknown"}:
         return None
     packages = [
-        {"name": row.name, "version": row.version, "index": row.index_url} for row in plan.selection
+        {"name": wheel.name, "version": wheel.version, "index": wheel.index_url}
+        for wheel in plan.selection
     ]
     return {"cuda": plan.cuda, "packages": packages}
 
@@ -116,7 +123,9 @@ def _case_json(case: Case) -> dict[str, object]:
 def _rest_json(plan: Plan) -> dict[str, object]:
     """Return what comes beside the wheels of a plan."""
     return {
-        "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
+        "companions": [
+            {"name": companion.name, "version": companion.version} for companion in plan.companions
+        ],
         "requires": list(plan.requires),
     }
 
@@ -174,7 +183,8 @@ def matrix_json(date: str, digest: str, added: Iterable[AddedRows]) -> dict[str,
     """Return which matrix it is; `added` names the rows that are not the shipped ones."""
     document: dict[str, object] = {"date": date, "digest": digest}
     rows = [
-        {"read": row.read, "index": row.index_url, "releases": list(row.releases)} for row in added
+        {"read": addition.read, "index": addition.index_url, "releases": list(addition.releases)}
+        for addition in added
     ]
     return document | ({"added": rows} if rows else {})
 

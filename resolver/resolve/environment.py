@@ -159,7 +159,7 @@ class Environment:
         `markers` is the environment of PEP 508 markers.
         """
         self._members = tuple(reversed([*members]))
-        self.installed: Mapping[str, _Member] = {row.key: row for row in self._members}
+        self.installed: Mapping[str, _Member] = {member.key: member for member in self._members}
         self.markers = markers
         self._lines = lines
         self._found: tuple[_Part, ...] | None = None
@@ -177,9 +177,9 @@ class Environment:
 
         The extras of what stays are in force as they were before.
         """
-        new = {row.key: row for row in coming}
+        new = {package.key: package for package in coming}
         gone = frozenset((*leaving, *new))
-        staying = {name: row for name, row in self.installed.items() if name not in gone}
+        staying = {name: package for name, package in self.installed.items() if name not in gone}
         parts = [_Part(part.lines, part.gone | gone) for part in self._parts]
         parts += [_Part(_index_of(new.values()))] if new else []
         other = self._like({**staying, **new}, tuple(parts), self.markers, self._lines)
@@ -265,7 +265,7 @@ class Environment:
 
         Those of `names` that nobody needs do not count as somebody.
         """
-        by = {name: {row.distribution for row in self.demanded(name)} for name in names}
+        by = {name: {demand.distribution for demand in self.demanded(name)} for name in names}
         found = {name for name in names if name in used or by[name].difference(by)}
         before = 0
         while before != len(found):
@@ -364,13 +364,15 @@ def consequences(
 
     `along` names what may become needless.
     """
-    new = {row.key: row for row in coming}
+    new = {package.key: package for package in coming}
     after = before.changed(leaving, new.values())
-    own = {required_name(text)[0] for row in new.values() for text in row.requires}
+    own = {required_name(text)[0] for member in new.values() for text in member.requires}
     names = {*leaving, *new, *own} | ({CPU_BUILD} if GPU_BUILD in {*leaving, *new} else set())
     known = {(one.by, one.text) for one in before.unmet(names)}
     unmet = tuple(one for one in after.unmet(names) if (one.by, one.text) not in known)
-    held = {name for name, row in before.installed.items() if row.held == "editable"}
+    held = {
+        name for name, package in before.installed.items() if package.removal_blocker == "editable"
+    }
     came = along.names & before.installed.keys()
     stay = came.difference(leaving, new)
     needless = before.needed(came, along.used_before) & stay

@@ -68,7 +68,11 @@ def find_onnxruntime(
             gpu_build, folder and folder.provider, cuda=folder and folder.cuda
         )
     asked = options.chooses or options.providers or options.torch != "keep"
-    owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
+    owners = [
+        package
+        for package in facts.packages
+        if package.name in matrix.owners and not package.provided
+    ]
     if asked or len(owners) != 1 or owners[0].outside:
         return None
     [package] = owners
@@ -90,10 +94,10 @@ def find_onnxruntime(
 def _known_build(package: Package, facts: Facts, matrix: Matrix) -> OtherBuild | None:
     """Return the row of a build with a name of its own: the newest that is not newer, or oldest."""
     place = package.name, facts.platform.key
-    rows = [row for row in matrix.other_builds if (row.name, row.platform) == place]
-    rows.sort(key=lambda row: newest_first(row.version))
-    older = [row for row in rows if at_least(package.version, row.version)]
-    return next(iter(older[-1:] or rows[:1]), None)
+    builds = [build for build in matrix.other_builds if (build.name, build.platform) == place]
+    builds.sort(key=lambda build: newest_first(build.version))
+    older = [build for build in builds if at_least(package.version, build.version)]
+    return next(iter(older[-1:] or builds[:1]), None)
 
 
 def _plugins(

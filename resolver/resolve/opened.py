@@ -32,7 +32,9 @@ def plan_for(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: b
     )
     if made is strict:
         return strict
-    others = tuple(row for row in strict.unlock if row.change.code not in _SAID_BY_NEEDS)
+    others = tuple(
+        unlocked for unlocked in strict.unlock if unlocked.change.code not in _SAID_BY_NEEDS
+    )
     return made._replace(rejected=strict.rejected, considered=strict.considered, unlock=others)
 
 

@@ -56,7 +56,7 @@ class PlanOptions(NamedTuple):
     @property
     def with_conflicts(self) -> PlanOptions:
         """Return the options where others have no say: nor has a pin of onnxruntime in a file."""
-        kept = tuple(row for row in self.requirements if not _pins_onnxruntime(row.text))
+        kept = tuple(line for line in self.requirements if not _pins_onnxruntime(line.text))
         return self._replace(conflicts=True, requirements=kept)
 
     @property

@@ -60,10 +60,12 @@ class _Search:
         self, build: Build, machines: SharingMachines, usual: Sequence[Component], provider: Floors
     ) -> None:
         self.best = tuple(usual)
-        self._bytes = sum(0 if row.installed else row.release.size for row in usual)
+        self._bytes = sum(
+            0 if component.installed else component.release.size for component in usual
+        )
         self._build, self._machines, self._provider = build, machines, provider
         self._matrix = machines.each[0].matrix
-        self._usual = {row.release.name: row.release.version for row in usual}
+        self._usual = {component.release.name: component.release.version for component in usual}
         self._parts: dict[str, tuple[list[_Part], Iterator[_Part]]] = {}
 
     def extend(self, chosen: Mapping[str, _Part], waiting: AbstractSet[str]) -> None:
@@ -91,8 +93,8 @@ class _Search:
         """Yield the releases that may be taken, the smallest first, of equal ones the newest."""
         if name not in self._parts:
             distribution = self._matrix.distributions[name]
-            rows = usable_releases(distribution, self._build, self._machines, self._size)
-            self._parts[name] = [], filter(None, map(self._part, rows))
+            releases = usable_releases(distribution, self._build, self._machines, self._size)
+            self._parts[name] = [], filter(None, map(self._part, releases))
         found, others = self._parts[name]
         yield from found
         for part in others:
@@ -101,13 +103,13 @@ class _Search:
 
     def _size(self, release: Release) -> int:
         """Return the bytes of `release` to download: none where it is installed."""
-        there = self._machines.each[0].package(release.name)
-        installed = there is not None and there.intact and there.version == release.version
+        package = self._machines.each[0].package(release.name)
+        installed = package is not None and package.intact and package.version == release.version
         return 0 if installed else release.size
 
     def _part(self, release: Release) -> _Part | None:
         """Return `release` as a part of the set, or None where it may not be taken."""
-        here, name = self._machines.each[0], release.name
+        situation, name = self._machines.each[0], release.name
         distribution = self._matrix.distributions[name]
         usual = self._usual.get(name)
         read = row_of(self._matrix.read.get(name, ()), release)
@@ -129,7 +131,7 @@ class _Search:
             component=Component(release=release, installed=size == 0),
             bytes=size,
             read=read,
-            requires=frozenset(required_distributions(release, distribution, here))
+            requires=frozenset(required_distributions(release, distribution, situation))
             & self._matrix.distributions.keys(),
         )
 

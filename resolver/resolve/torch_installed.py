@@ -64,7 +64,7 @@ def installed_torch_of(package: Package, table: TorchTable, platform: str) -> In
         build = alike[0] if alike else None
         cuda: str | None = f"{labelled[1]}.{labelled[2]}"
     else:
-        on_pypi = next((row for row in builds if row.wheels and not local), None)
+        on_pypi = next((build for build in builds if build.wheels and not local), None)
         build = on_pypi if on_pypi and _may_be_from_pypi(package, on_pypi) else None
         cuda = build.cuda if build else _major_required(package.requires)
     return InstalledTorch(

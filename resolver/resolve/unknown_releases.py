@@ -52,7 +52,8 @@ def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
     """Tell whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
     distribution = matrix.distributions.get(package.name)
     return distribution is not None and not any(
-        row.version == package.version and row.platform == platform for row in distribution.releases
+        release.version == package.version and release.platform == platform
+        for release in distribution.releases
     )
 
 
@@ -63,10 +64,10 @@ def without_known_files(facts: Facts, matrix: Matrix) -> tuple[Package, ...]:
     """
     platform = facts.platform.key
     return tuple(
-        row
-        if row.name == TORCH or is_unknown(row, matrix, platform)
-        else row._replace(libraries=())
-        for row in facts.packages
+        package
+        if package.name == TORCH or is_unknown(package, matrix, platform)
+        else package._replace(libraries=())
+        for package in facts.packages
     )
 
 
@@ -103,7 +104,7 @@ def with_installed_releases(
     unknown: list[UnknownRelease] = []
     distributions = dict(matrix.distributions)
     providers = dict(matrix.providers)
-    for package in sorted(facts.packages, key=lambda row: row.name):
+    for package in sorted(facts.packages, key=lambda package: package.name):
         if not package.intact or not is_unknown(package, matrix, platform):
             continue
         known = matrix.distributions[package.name]
@@ -137,13 +138,13 @@ def is_same_major(known: str, installed: str | None) -> bool:
 def nearest_release(text: str, known: Distribution, platform: str) -> Release | None:
     """Return the newest release of the same major that is not newer, else the oldest of it."""
     line = [
-        row
-        for row in known.releases
-        if row.platform == platform and major(row.version) == major(text)
+        release
+        for release in known.releases
+        if release.platform == platform and major(release.version) == major(text)
     ]
-    line.sort(key=lambda row: newest_first(row.version))
+    line.sort(key=lambda release: newest_first(release.version))
     oldest = line[0] if line else None
-    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+    return next((release for release in reversed(line) if at_least(text, release.version)), oldest)
 
 
 def _with_release(
@@ -208,16 +209,16 @@ def _with_build(
 def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | None:
     """Return the wheel of this plugin that the matrix holds for this platform, the last one."""
     place = plugin.name, facts.platform.key
-    rows = (row for row in matrix.plugin_wheels if (row.name, row.platform) == place)
-    return next(rows, None)
+    wheels = (wheel for wheel in matrix.plugin_wheels if (wheel.name, wheel.platform) == place)
+    return next(wheels, None)
 
 
 def _is_whole(facts: Facts, package: Package, matrix: Matrix) -> bool:
     folder = facts.onnxruntime
     others = [
-        row
-        for row in facts.packages
-        if row.name in matrix.owners and row.name != GPU_BUILD and not row.provided
+        other
+        for other in facts.packages
+        if other.name in matrix.owners and other.name != GPU_BUILD and not other.provided
     ]
     return (
         not others
@@ -251,7 +252,7 @@ def _nearest_build(text: str, cuda: str | None, matrix: Matrix, platform: str) -
     ]
     line.sort(key=lambda build: newest_first(build.version))
     oldest = line[0] if line and cuda is not None else None
-    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+    return next((build for build in reversed(line) if at_least(text, build.version)), oldest)
 
 
 def _build(

@@ -36,23 +36,23 @@ def read_rows(stdout: str) -> Iterator[LenientObject]:
 
 
 class Events:
-    """What a child told in its lines: JSON objects, each of which has its `event`."""
+    """What a child reported in its lines: JSON objects, each of which has its `event`."""
 
     def __init__(self, stdout: str) -> None:
-        self._told: dict[str | None, list[LenientObject]] = {}
+        self._by_event: dict[str | None, list[LenientObject]] = {}
         for row in read_rows(stdout):
-            self._told.setdefault(row.text("event"), []).append(row)
+            self._by_event.setdefault(row.text("event"), []).append(row)
 
     def __contains__(self, event: str) -> bool:
-        return event in self._told
+        return event in self._by_event
 
     def all(self, event: str) -> Sequence[LenientObject]:
         """Return all events of this kind, in their order."""
-        return self._told.get(event, ())
+        return self._by_event.get(event, ())
 
     def last(self, event: str) -> LenientObject:
-        """Return the last event of this kind; an empty object where it was not told."""
-        return self._told.get(event, [LenientObject({})])[-1]
+        """Return the last event of this kind; an empty object where there was none."""
+        return self._by_event.get(event, [LenientObject({})])[-1]
 
 
 class LenientObject:

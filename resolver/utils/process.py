@@ -136,7 +136,7 @@ def run(
     )
 
 
-def attend(
+def run_in_foreground(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],

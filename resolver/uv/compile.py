@@ -47,7 +47,7 @@ def compile_plan(uv: Uv, question: Question, index: Index, folder: Path) -> tupl
         for url in indexes.others:
             require_secure(url, sources)
     folder.mkdir(parents=True, exist_ok=True)
-    near = {row.name for row in question.wheels if is_near(row, sources)}
+    near = {wheel.name for wheel in question.wheels if is_near(wheel, sources)}
     (folder / "pyproject.toml").write_text(project_text(question, indexes, near), "utf-8")
     settings = settings_text(question, exclude_newer=sources.exclude_newer)
     (folder / "uv.toml").write_text(settings, "utf-8")

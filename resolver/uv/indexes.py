@@ -42,10 +42,10 @@ class Indexes(NamedTuple):
 
         With `together` uv looks nothing up, and only has to know who may log in where. Source: https://docs.astral.sh/uv/concepts/indexes/.
         """
-        here = f"{DEFAULT}={self.default}"
-        named = {"UV_DEFAULT_INDEX": here}
+        default = f"{DEFAULT}={self.default}"
+        named = {"UV_DEFAULT_INDEX": default}
         if self.behind and not together:
-            named["UV_INDEX"] = here
+            named["UV_INDEX"] = default
             named["UV_DEFAULT_INDEX"] = f"{self.name_of(self.behind)}={self.behind}"
             named["UV_INDEX_STRATEGY"] = "unsafe-first-match"
         if self.others and together:
@@ -61,7 +61,7 @@ class Indexes(NamedTuple):
 
 def indexes_of(sources: IndexConfig, wheels: Iterable[Wheel], behind: str | None = None) -> Indexes:
     """Return the indexes that have `wheels`; `behind` is one of them."""
-    urls = (row.index_url for row in wheels if row.index_url != sources.index_url)
+    urls = (wheel.index_url for wheel in wheels if wheel.index_url != sources.index_url)
     others = tuple(dict.fromkeys(url for url in urls if "://" in url))
     named = (sources.index_url, sources.torch_index, sources.tensorrt_index)
     return Indexes(

@@ -80,7 +80,7 @@ def test_a_check_comes_to_the_verdict_of_the_plan(name: str, options: dict[str, 
     asked = machine(name), PlanOptions(**options), MATRIX
     made, checked = resolve(*asked, unlocking=False), resolve_for_check(*asked)
 
-    assert (checked.verdict, checked.outside) == (made.verdict, made.outside)
+    assert (checked.verdict, checked.unfixable) == (made.verdict, made.unfixable)
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain.fix import Fix
+from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.guests.explain.report import explanation_json, explanation_sections
 from ortgpu_fix.log_lines.explanations import Explanation, on_system
 from ortgpu_fix.log_lines.failures import SEVERITIES, parse_failures
@@ -45,8 +45,8 @@ def test_a_log_that_tells_something() -> None:
 
 def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
     found = explain_log(MISSING, TABLE)
-    here = (Here("not-so", why=reason("here-libraries", version="1.26.0")),)
-    mends = Mending(reason("mend-right"), ("verify",), code="cudnn-9-missing")
+    here = (Observation("not-so", why=reason("here-libraries", version="1.26.0")),)
+    mends = Fix(reason("mend-right"), ("verify",), code="cudnn-9-missing")
 
     sections = explanation_sections(
         found, EN, here, mends, command="ortgpu-fix verify", installs=["a 1"], machine="host.json"
@@ -63,9 +63,9 @@ def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
 def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -> None:
     found = explain_log(MISSING, TABLE)
     stop = finding("driver-no-answer", "error", error="timeout")
-    mends = Mending(reason("mend-owner"), finding=stop)
+    mends = Fix(reason("mend-owner"), finding=stop)
 
-    text = plain(explanation_sections(found, EN, mending=mends))
+    text = plain(explanation_sections(found, EN, fix=mends))
 
     said = [line.strip() for line in text.splitlines()[-3:]]
     assert said[0].startswith("Packages can't fix this: the driver, container or virtual machine")
@@ -146,8 +146,8 @@ def test_as_json_it_has_what_was_there_before_and_more() -> None:
 
 def test_as_json_the_machine_and_the_command_are_there() -> None:
     found = explain_log(MISSING, TABLE)
-    here = (Here("unseen", why=reason("here-only-there")),)
-    mends = Mending(reason("mend-here"), ("--apply",))
+    here = (Observation("unseen", why=reason("here-only-there")),)
+    mends = Fix(reason("mend-here"), ("--apply",))
 
     document = explanation_json(found, EN, here, mends, command="ortgpu-fix --apply")
 
@@ -173,16 +173,16 @@ def test_what_a_person_has_to_do_is_said_once() -> None:
     found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
 
     for code in ("mend-by-hand", "mend-other-program"):
-        text = plain(explanation_sections(found, EN, mending=Mending(reason(code))))
+        text = plain(explanation_sections(found, EN, fix=Fix(reason(code))))
         assert "see the fix above" not in text
         assert text == plain(explanation_sections(found, EN))
 
 
 def test_beside_the_command_stands_what_a_package_needs_that_loads_cuda_by_itself() -> None:
     found = explain_log("ctranslate2\nsite-packages\n" + BLAS, TABLE)
-    mends = Mending(reason("mend-by-besides"), ("--apply",), code=found[0].code)
+    mends = Fix(reason("mend-by-besides"), ("--apply",), code=found[0].code)
 
-    text = plain(explanation_sections(found, EN, mending=mends, command="ortgpu-fix --apply"))
+    text = plain(explanation_sections(found, EN, fix=mends, command="ortgpu-fix --apply"))
 
     assert "fix:    nvidia-cublas-cu12 contains it" in text
     assert "CTranslate2" in text
@@ -226,12 +226,12 @@ def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
 
 def test_what_a_command_installs_counts_the_wheels_of_nvidia() -> None:
     found = explain_log(MISSING, TABLE)
-    mends = Mending(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
+    fix = Fix(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
 
     def last(*installs: str) -> str:
         text = plain(
             explanation_sections(
-                found, EN, (Here("unseen"),), mends, command="do", installs=installs
+                found, EN, (Observation("unseen"),), fix, command="do", installs=installs
             )
         )
         return next(line.strip() for line in text.splitlines() if "installs" in line)

@@ -786,7 +786,7 @@ def heading(sections: tuple[Section, ...]) -> str:
 def test_what_the_smallest_set_saves_stands_beside_the_total(*, taken: bool) -> None:
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
-    plan = plan._replace(less=155_000_000, small=taken)
+    plan = plan._replace(bytes_saved=155_000_000, small=taken)
     sections = plan_sections(plan, facts, EN, verbose=False, asked=False, command="")
 
     if taken:
@@ -797,14 +797,14 @@ def test_what_the_smallest_set_saves_stands_beside_the_total(*, taken: bool) -> 
     else:
         assert heading(sections) == "Fix (downloads up to 500 MB; 345 MB with `--prefer small`)"
     assert plan_json(plan, EN)["prefer_small"] == {"less": 155_000_000, "taken": taken}
-    assert "prefer_small" not in plan_json(plan._replace(less=0), EN)
+    assert "prefer_small" not in plan_json(plan._replace(bytes_saved=0), EN)
 
 
 def test_where_wheels_are_at_hand_the_smallest_set_is_not_offered() -> None:
     """What it saves is of a download of everything; it said so also where it saved nothing."""
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
-    plan = plan._replace(less=155_000_000)
+    plan = plan._replace(bytes_saved=155_000_000)
     here = [wheel.file for wheel in plan.install]
 
     def said(*files: str) -> str:
@@ -979,7 +979,7 @@ def test_a_tensorrt_that_costs_cuda_is_no_green_end(machine: dict[str, Any], lab
 
     plan, sections = made(*packages, options=PlanOptions(onnxruntime="==1.23.0"), **machine)
 
-    assert "tensorrt-costs-cuda" in {row.code for row in plan.outside}
+    assert "tensorrt-costs-cuda" in {row.code for row in plan.unfixable}
     assert [row.text for row in sections[0].rows] == [
         EN.label(label, build="onnxruntime-gpu 1.23.0")
     ]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain.fix import Fix
+from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.guests.explain.report import explanation_json, explanation_sections
 from ortgpu_fix.log_lines.explanations import Explanation, LogLine
 from ortgpu_fix.matrix import parse as matrix_parse
@@ -283,11 +283,11 @@ def test_an_explanation_in_words() -> None:
 def test_what_the_machine_says_of_each_and_what_fixes_it() -> None:
     told = finding("gpu-build-missing", "error")
     here = [
-        Here("confirmed", findings=(told, told)),
-        Here("not-so", why=reason("here-healthy")),
-        Here("unseen", why=reason("here-only-there")),
+        Observation("confirmed", findings=(told, told)),
+        Observation("not-so", why=reason("here-healthy")),
+        Observation("unseen", why=reason("here-only-there")),
     ]
-    mends = Mending(reason("mend-here"), ("--apply",), code="a-failure")
+    mends = Fix(reason("mend-here"), ("--apply",), code="a-failure")
     rows = [explained(ask="?"), *(explained(code, ask="?") for code in ("other", "third", "last"))]
     sections = explanation_sections(
         *(rows, EN, here, mends), command="ortgpu-fix --apply", installs=["a 1"], machine="host"
@@ -311,7 +311,7 @@ def test_what_the_machine_says_of_each_and_what_fixes_it() -> None:
 def test_what_decides_is_asked_where_the_machine_does_not_show_it(
     state: Any, *, asks: bool
 ) -> None:
-    here = [Here(state, why=reason("here-only-there"))]
+    here = [Observation(state, why=reason("here-only-there"))]
     _, said = explanation_sections([explained(ask="which GPU?")], EN, here)
 
     assert ("ask:" in [row.head for row in said.rows]) is asks
@@ -323,7 +323,7 @@ def test_what_mends_it_ends_with_what_there_is_of_finding_remedy_and_command(
     code: str, command: str
 ) -> None:
     said = finding(code, "info", distribution="a")  # the second one needs no remedy
-    mends = Mending(reason("mend-by-hand"), finding=said)
+    mends = Fix(reason("mend-by-hand"), finding=said)
     [*_, last] = explanation_sections([explained()], EN, (), mends, command=command)
 
     texts = (EN.reason(mends.why), EN.summary(said), EN.remedy(said), command)
@@ -332,8 +332,8 @@ def test_what_mends_it_ends_with_what_there_is_of_finding_remedy_and_command(
 
 
 def test_the_document_of_explanations() -> None:
-    here = [Here("confirmed", findings=(finding("gpu-build-missing", "error"),))]
-    mends = Mending(reason("mend-here"), ("--apply",))
+    here = [Observation("confirmed", findings=(finding("gpu-build-missing", "error"),))]
+    mends = Fix(reason("mend-here"), ("--apply",))
     found: Any = explanation_json(
         [explained(), explained("b", certain=False)], EN, here, mends, command="ortgpu-fix --apply"
     )
@@ -358,4 +358,4 @@ def test_the_document_of_explanations() -> None:
     }
     bare: Any = explanation_json([explained()], EN)
     assert "mending" not in bare
-    assert explanation_json([], EN, mending=mends)["mending"]["command"] is None  # type: ignore[index]
+    assert explanation_json([], EN, fix=mends)["mending"]["command"] is None  # type: ignore[index]

@@ -14,8 +14,8 @@ from documents import KINDS, SCHEMAS, check, kind_of, put
 from ortgpu_fix.data_files import example_machine, load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json, to_json
-from ortgpu_fix.guests.explain.here import look
-from ortgpu_fix.guests.explain.mending import mending
+from ortgpu_fix.guests.explain.fix import fix_for
+from ortgpu_fix.guests.explain.observation import look
 from ortgpu_fix.guests.explain.report import explanation_json
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
@@ -65,7 +65,7 @@ def test_explanations_of_logs(path: Path) -> None:
     facts = from_json(example_machine())
     plan = resolve(facts, PlanOptions(), MATRIX)
     here = look(found, table, facts, plan)
-    mends = mending(found, here, plan, lambda _: plan)
+    mends = fix_for(found, here, plan, lambda _: plan)
 
     printed(explanation_json(found, EN))
     document = printed(explanation_json(found, EN, here, mends, command="ortgpu-fix --apply"))

@@ -93,7 +93,7 @@ def test_each_error_of_cuda_has_a_finding_of_its_own(
 
     assert (found.code, found.evidence) == (code, evidence)
     plan = planned(with_driver(driver, sources=sources, environment=environment))
-    assert [row.code for row in plan.outside] == [code]
+    assert [row.code for row in plan.unfixable] == [code]
     said = load_texts("en").summary(found)
     assert error.partition(": ")[2] in said
     assert error.partition(":")[0] not in said  # the code is for programs

@@ -19,7 +19,7 @@ from ortgpu_fix.resolve.choice import is_installed
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.plugins import with_plugins
 from ortgpu_fix.resolve.resolver import other_ways, resolve, resolve_for_check
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 
 Facts = dict[str, Any]
 MATRIX = load_matrix()
@@ -404,7 +404,7 @@ def test_one_with_another_provider_is_not_it() -> None:
 
 def test_what_a_plugin_with_an_onnxruntime_is_as_a_build() -> None:
     facts, asked = from_json(machine("onnxruntime 1.26.0")), PlanOptions(provider="tensorrt-rtx")
-    here = situation(facts, asked, with_plugins(facts, MATRIX, asked))
+    here = situation_of(facts, asked, with_plugins(facts, MATRIX, asked))
     builds = here.matrix.builds
 
     assert [(build.index_url, build.wheels[0].size) for build in builds] == [(INSTALLED, 0)] * 2

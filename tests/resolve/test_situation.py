@@ -11,7 +11,7 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.plan.reasons import RequirementLine
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, cuda_major_runs, situation, with_driver_cuda
+from ortgpu_fix.resolve.situation import Situation, cuda_major_runs, situation_of, with_driver_cuda
 
 MATRIX = synthetic.matrix()
 
@@ -22,7 +22,7 @@ def here(
     document = synthetic.document(*packages, **more)
     document["driver"] = {"cuda": driver} if isinstance(driver, str) else driver
     document["platform"] |= platform or {}
-    return situation(facts_json.from_json(document), options or PlanOptions(), MATRIX)
+    return situation_of(facts_json.from_json(document), options or PlanOptions(), MATRIX)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from ortgpu_fix.report.plan import plan_sections
 from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 from ortgpu_fix.resolve.torch_choice import torch_of_lines
 from ortgpu_fix.resolve.torch_wheels import kept_torch
 
@@ -217,7 +217,7 @@ def test_a_kept_torch_is_part_of_the_set_and_not_installed(torch: str, index: st
 
 def test_a_label_of_many_parts_names_the_index_by_its_first() -> None:
     facts = environment("torch 2.1.2+cu121.with.pypi.cudnn")
-    [kept] = kept_torch(situation(facts, PlanOptions(), MATRIX))
+    [kept] = kept_torch(situation_of(facts, PlanOptions(), MATRIX))
 
     assert kept.index_url == f"{INDEX}/cu121"
 
@@ -254,7 +254,7 @@ def test_the_cuda_of_a_torch_that_nobody_knows_is_that_of_nvidia_s_wheels(
     lines: list[str], major: str | None
 ) -> None:
     unknown = {"name": "torch", "version": "9.9.0", "requires": lines}
-    found = situation(environment(unknown), PlanOptions(), MATRIX).torch
+    found = situation_of(environment(unknown), PlanOptions(), MATRIX).torch
 
     assert found is not None
     assert found.cuda == major
@@ -285,8 +285,8 @@ def test_a_label_that_is_newer_than_the_matrix_still_tells_its_cuda() -> None:
 
 def test_a_label_of_the_time_before_2_2_tells_how_it_was_made() -> None:
     """Up to 2.1 the index had both: with the libraries inside, and as PyPI has it."""
-    inside = situation(environment("torch 2.1.2+cu121"), PlanOptions(), MATRIX).torch
-    pinned = situation(
+    inside = situation_of(environment("torch 2.1.2+cu121"), PlanOptions(), MATRIX).torch
+    pinned = situation_of(
         environment("torch 2.1.2+cu121.with.pypi.cudnn"), PlanOptions(), MATRIX
     ).torch
 

@@ -80,7 +80,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
             console.print_sections(sections)
         return plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    with _told():
+    with _reader_expected():
         if not asked.json:
             shown = sections
             if found and found.changes:
@@ -111,16 +111,16 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
             )
         )
         console.print_result("\n" + texts.label("applied", build=plan.build))
-        for row in plan.findings:
-            if row.code.startswith("managed-by-") and not writes:
-                console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
+        for finding in plan.findings:
+            if finding.code.startswith("managed-by-") and not writes:
+                console.print_result(f"{texts.summary(finding)}. {texts.remedy(finding)}")
         if writes:
             console.print_result(texts.label("project-written", folder=FOLDER))
     return 0
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _reader_expected() -> Iterator[None]:
     """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`."""
     try:
         yield

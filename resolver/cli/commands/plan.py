@@ -60,8 +60,8 @@ def with_runs_on(plan: Plan, inputs: PlanInputs, asked: PlanRequest) -> Plan:
 
 
 def plan_exit_code(plan: Plan) -> int:
-    """Return the exit code of a plan; it is 1 where no package mends what is wrong, too."""
-    return VERDICT_EXIT[plan.verdict] or int(bool(plan.outside))
+    """Return the exit code of a plan; it is 1 where no package fixes what is wrong, too."""
+    return VERDICT_EXIT[plan.verdict] or int(bool(plan.unfixable))
 
 
 def print_plan(
@@ -84,10 +84,10 @@ def print_plan(
         console.print_json(document)
         return
     texts, chooses = texts_for(asked.options, language), inputs.options.chooses
-    here = wheels_at_hand(plan, asked.sources.find_links) if inputs.target else frozenset()
+    at_hand = wheels_at_hand(plan, asked.sources.find_links) if inputs.target else frozenset()
     options, folder = asked.options, asked.sources.find_links
     if inputs.target and asked.sources.offline:  # what it promises may need the network
-        complete = here.issuperset(wheel.file for wheel in plan.install)
+        complete = at_hand.issuperset(wheel.file for wheel in plan.install)
         complete = complete and _has_required(plan, inputs.target, folder)
         options = {**options, "offline": complete}
     besides: list[Section] = []
@@ -108,7 +108,7 @@ def print_plan(
             options, plan, inputs.facts, inputs.where, write=bool(found and found.changes)
         ),
         where=inputs.where,
-        at_hand=here,
+        at_hand=at_hand,
         besides=besides,
     )
     console.print_sections(sections)

@@ -137,8 +137,8 @@ def _write_page(  # noqa: PLR0917
     install = InstallOptions(ignore_gpu=request.verify.ignore_gpu)
     options = plan_options_of(PlanRequest(install=install))
     plan = resolve(found, options, matrix, unlocking=False)
-    told = [(texts.summary(row), texts.remedy(row)) for row in plan.findings]
-    said = [" – ".join(filter(None, pair)) for pair in told]
+    pairs = [(texts.summary(finding), texts.remedy(finding)) for finding in plan.findings]
+    said = [" – ".join(filter(None, pair)) for pair in pairs]
     loaded = verification.libraries if verification.verdict == "works" else ()  # else listed before
     more = {
         "page-findings": [Row(text=line) for line in said or [texts.label("page-no-findings")]],
@@ -161,7 +161,9 @@ def _write_page(  # noqa: PLR0917
 def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:
     """Return the versions of what computes here."""
     named = re.compile(r"onnxruntime|nvidia-|numpy$|torch$|cuda")
-    rows = [(row.name, row.version) for row in found.packages if named.match(row.name)]
+    rows = [
+        (package.name, package.version) for package in found.packages if named.match(package.name)
+    ]
     if release and not any(version == release for _, version in rows):
         rows.insert(0, ("onnxruntime", release))
     return [("Python", found.python.version), *rows]

@@ -149,41 +149,41 @@ def sizes_of(values: object) -> Shape:
 
 def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
     """Read what the child printed, as far as it came."""
-    told = Events(stdout)
-    versions, model, shapes = (told.last(event) for event in ("onnxruntime", "model", "shapes"))
-    refused, profiles = told.last("refused"), told.all("profile")
+    events = Events(stdout)
+    versions, model, shapes = (events.last(event) for event in ("onnxruntime", "model", "shapes"))
+    refused, profiles = events.last("refused"), events.all("profile")
     times: dict[tuple[str, int, str], list[tuple[float, ...]]] = {}
-    for row in told.all("times"):
+    for row in events.all("times"):
         ms = tuple(float(ms) for ms in row.values("ms") or () if isinstance(ms, int | float))
         times.setdefault((*_place(row), row.text("kind") or ""), []).append(ms)
     return Measurement(
-        ended="end" in told,
-        step=_step(told.last("doing")) if "doing" in told else "start",
+        ended="end" in events,
+        step=_step(events.last("doing")) if "doing" in events else "start",
         release=versions.text("version"),
-        gpu=told.last("gpu").text("name"),
-        processors=told.last("start").integer("processors"),
+        gpu=events.last("gpu").text("name"),
+        processors=events.last("start").integer("processors"),
         threads=model.integer("threads"),
         inputs=tuple(map(_tensor, model.rows("inputs"))),
         outputs=tuple(map(_tensor, model.rows("outputs"))),
         shapes=tuple(shapes_of(dict(each.items())) for each in shapes.rows("shapes")),
         given=shapes.flag("given"),
-        skipped=tuple(row.text("error") or "" for row in told.all("skipped")),
+        skipped=tuple(row.text("error") or "" for row in events.all("skipped")),
         refused=(refused.text("code") or "", refused.mapping("values"))
-        if "refused" in told
+        if "refused" in events
         else None,
         made={
             _key(row): read_record(Made, row, providers=row.texts("providers"))
-            for row in told.all("session")
+            for row in events.all("session")
         },
         times=times,
-        compared={_place(row): _outputs(row) for row in told.all("outputs")},
-        repeated=_outputs(told.last("repeated")),
-        memory={_key(row): row.integer("bytes") or 0 for row in told.all("memory")},
-        events={_key(row): tuple(map(_event, row.rows("events"))) for row in profiles},
-        broken_names=max((row.integer("broken") or 0 for row in profiles), default=0),
+        compared={_place(row): _outputs(row) for row in events.all("outputs")},
+        repeated=_outputs(events.last("repeated")),
+        memory={_key(row): row.integer("bytes") or 0 for row in events.all("memory")},
+        events={_key(profile): tuple(map(_event, profile.rows("events"))) for profile in profiles},
+        broken_names=max((profile.integer("broken") or 0 for profile in profiles), default=0),
         failed=tuple(
             read_record(Failed, row, error=HOST.sub("", row.text("error") or ""))
-            for row in told.all("failed")
+            for row in events.all("failed")
         ),
         log=without_colours(stderr),
     )

@@ -122,11 +122,11 @@ def _measure(
     interrupt ends it with what there is. Else it only sees where the nodes run.
     """
     heard: list[str] = []
-    tell = _teller(place, configurations, seconds and seconds + later)
+    show = _progress_shower(place, configurations, seconds and seconds + later)
 
     def hear(line: str) -> None:
         heard.append(line)
-        tell(line)
+        show(line)
 
     request = {
         "model": str(place.model),
@@ -153,7 +153,7 @@ def _measure(
     return parse_measurement(finished.stdout, finished.stderr), _end(finished)
 
 
-def _teller(
+def _progress_shower(
     place: MeasuringPlace, configurations: Sequence[Configuration], seconds: float
 ) -> Callable[[str], None]:
     """Return what says how far it is, and how long it will take, whenever that changes."""
@@ -161,7 +161,7 @@ def _teller(
     shapes = 1
     said: set[tuple[str, int]] = set()
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         nonlocal shapes
         for row in read_rows(line):
             shapes = len(row.rows("shapes")) or shapes
@@ -176,7 +176,7 @@ def _teller(
             place.progress("model-time" if seconds else "model-run", configuration=key, **counted)
 
     place.progress("model-start", count=len(configurations))
-    return tell
+    return show
 
 
 def _end(finished: Finished) -> str | None:

@@ -10,7 +10,7 @@ from ...cli import console
 from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
 from .guest import CheckLockRequest
-from .lock_text import OURS, read_included, read_lock_text, tells_of
+from .lock_text import OURS, mentions, read_included, read_lock_text
 
 if TYPE_CHECKING:
     from ...cli.inputs import PlanInputs
@@ -34,7 +34,7 @@ def run(request: CheckLockRequest, environ: Mapping[str, str], language: Languag
     file = "".join(request.words)
     text = read_lock_text(file)
     included = read_included(file, text)
-    if tells_of(OURS, text, included):
+    if mentions(OURS, text, included):
         return _check(file, text, included, request.plan, environ, language)
     if request.plan.json:  # as of most projects
         from .drift_report import not_ours_json

@@ -13,7 +13,7 @@ from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, load_texts
 from .guest import DiffRequest
-from .lock_text import NAME, read_included, read_lock_text, tells_of
+from .lock_text import NAME, mentions, read_included, read_lock_text
 
 if TYPE_CHECKING:
     from .difference import ProjectState, Update
@@ -66,8 +66,8 @@ def _compared(
     from ...matrix.load import load_matrix
     from .difference import compare
 
-    here = Interpreter(version=python or platform.python_version())
-    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, here)
+    interpreter = Interpreter(version=python or platform.python_version())
+    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, interpreter)
     known = known_capabilities(load_table("gpus"), base.platform.machine)
     return compare(old, new, hosts, base, matrix=load_matrix(), known=known)
 
@@ -76,7 +76,7 @@ def _read_state(file: str) -> ProjectState:
     """Return what a file says is installed; nothing where it does not name onnxruntime."""
     text = read_lock_text(file)
     included = read_included(file, text)
-    if not tells_of([NAME], text, included):
+    if not mentions([NAME], text, included):
         return ()
     from ...cli.facts_files import read_facts
     from .parse_lock import read_lock

@@ -62,14 +62,14 @@ def run(request: RunRequest, environ: Mapping[str, str], language: Language) -> 
     if output is not None:
         check_place(output)
 
-    def tell(session: InferenceSession) -> None:
+    def show_session(session: InferenceSession) -> None:
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
 
     table = parse_failures(load_table("failures"))
     printed = Search(table)
     reads = request.require_gpu and not python_of(request.rest, child)  # else its sessions tell
     status, seen = watch_program(
-        request.rest, child, tell if request.live else None, printed.feed if reads else None
+        request.rest, child, show_session if request.live else None, printed.feed if reads else None
     )
     found = () if seen.sessions else printed.explanations(texts.language)
     failures = tuple(each for each in found if each.severity == "error")

@@ -162,26 +162,26 @@ class ProgramSeen:
 
 def parse_events(lines: Iterable[str]) -> ProgramSeen:
     """Return what the lines of all processes tell; each process's are in their order."""
-    told = Events("\n".join(lines))
-    sessions = {_id(row): _session(row) for row in told.all("session")}
-    for change in told.all("providers"):
+    events = Events("\n".join(lines))
+    sessions = {_id(row): _session(row) for row in events.all("session")}
+    for change in events.all("providers"):
         if found := sessions.get(_id(change)):
             sessions[found.id] = _changed(found, change)
     runs: dict[str, dict[int, Runs]] = {}
-    for row in told.all("runs"):  # a later line holds all that an earlier one of it held
+    for row in events.all("runs"):  # a later line holds all that an earlier one of it held
         runs.setdefault(_id(row), {})[_pid(row)] = _runs(row)
-    libraries = {(_pid(row), row.text("name")): row for row in told.all("library")}
-    torches = {_pid(row): row for row in told.all("torch")}
+    libraries = {(_pid(row), row.text("name")): row for row in events.all("library")}
+    torches = {_pid(row): row for row in events.all("torch")}
     return ProgramSeen(
-        processes=tuple(read_record(PythonProcess, row) for row in told.all("process")),
+        processes=tuple(read_record(PythonProcess, row) for row in events.all("process")),
         libraries=tuple(read_record(ImportedLibrary, row) for row in libraries.values()),
         sessions=tuple(
             replace(session, runs=_together([*runs.get(name, {}).values()]))
             for name, session in sessions.items()
         ),
         torches=tuple(read_record(TorchState, row) for row in torches.values()),
-        missing=tuple(read_record(MissingLibrary, row) for row in told.all("missing")),
-        started=tuple(read_record(StartedProgram, row) for row in told.all("start")),
+        missing=tuple(read_record(MissingLibrary, row) for row in events.all("missing")),
+        started=tuple(read_record(StartedProgram, row) for row in events.all("start")),
     )
 
 

@@ -209,8 +209,8 @@ def group_rows(advised: Advised, texts: Texts) -> list[tuple[str, str]]:
     ]
     if group.copies:
         rows.append((texts.label("model-copies"), texts.label("run-copies", count=group.copies)))
-    told = (texts.advice(each, command=advised.command) for each in advised.advice)
-    return rows + [(texts.label("run-advice"), text) for text in told]
+    advice = (texts.advice(each, command=advised.command) for each in advised.advice)
+    return rows + [(texts.label("run-advice"), text) for text in advice]
 
 
 def _maker(group: SessionGroup, texts: Texts) -> str:

@@ -95,8 +95,8 @@ def egg_requires(path: str) -> list[str]:
 def libraries_of(name: str, folder: str, path: str, *, requested: bool) -> dict[str, Any]:
     """Return what is known of the libraries of a distribution that may hold CUDA's."""
     if name == "torch" and sys.platform == "win32":  # in its own directory
-        there = listing(os.path.join(folder, "torch", "lib"))
-        names = ["torch/lib/" + library for library in there if library.endswith(".dll")]
+        torch_libraries = listing(os.path.join(folder, "torch", "lib"))
+        names = ["torch/lib/" + library for library in torch_libraries if library.endswith(".dll")]
         return {"libraries": names, "missing": int(not names)}
     if not name.startswith(("nvidia-", "cuda-", "onnxruntime-ep-")):
         return {}
@@ -151,15 +151,15 @@ def distributions() -> list[dict[str, Any]]:
     """
     rows: list[Any] = []
     for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
-        here: list[Any] = []
+        inside: list[Any] = []
         for entry in listing(folder):
             if entry.endswith((".dist-info", ".egg-info", ".egg")):
-                here.append(distribution(folder, entry))
+                inside.append(distribution(folder, entry))
             elif entry.endswith(".egg-link"):  # of `setup.py develop`
                 linked = (read(os.path.join(folder, entry)) or "").split("\n")[0].strip()
                 inner = [name for name in listing(linked) if name.endswith(".egg-info")]
-                here += [dict(distribution(linked, name), editable=True) for name in inner]
-        rows += sorted(here, key=lambda row: bool(row.get("provided")))
+                inside += [dict(distribution(linked, name), editable=True) for name in inner]
+        rows += sorted(inside, key=lambda row: bool(row.get("provided")))
     return rows
 
 
@@ -176,7 +176,11 @@ def without_module(row: dict[str, Any]) -> bool:
 
 def look_at_required(installed: list[dict[str, Any]]) -> None:
     """Note of what a build of onnxruntime requires whether its files are there."""
-    real = [row for row in installed if row["version"] is not None and "missing" not in row]
+    real = [
+        package
+        for package in installed
+        if package["version"] is not None and "missing" not in package
+    ]
     lines = [
         line
         for row in real
@@ -260,7 +264,11 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     name, version = build.get("package_name"), build.get("__version__")
     cuda = build.get("cuda_version")
     whole = os.path.isfile(os.path.join(folder, "__init__.py"))  # else an empty namespace
-    real = [row for row in installed if row["version"] is not None and not row.get("provided")]
+    real = [
+        package
+        for package in installed
+        if package["version"] is not None and not package.get("provided")
+    ]
     named = [row for row in real if name and canonical(row["name"]) == canonical(name)]
     claims = [
         (package, damage(os.path.dirname(package["path"]), package["path"]))
@@ -387,7 +395,7 @@ def registered() -> str | None:
         except OSError:
             return ()
 
-    here = os.path.normcase(os.path.realpath(sys.prefix))
+    prefix = os.path.normcase(os.path.realpath(sys.prefix))
     hives = (
         (winreg.HKEY_CURRENT_USER, "python-org-user"),
         (winreg.HKEY_LOCAL_MACHINE, "python-org-machine"),
@@ -397,7 +405,7 @@ def registered() -> str | None:
         for hive, who in hives
         for tag in value(hive, CORE, None)
         for folder in [value(hive, CORE + tag + "\\InstallPath", "")]
-        if folder and os.path.normcase(os.path.realpath(str(folder))) == here
+        if folder and os.path.normcase(os.path.realpath(str(folder))) == prefix
     )
     return next(found, None)
 

@@ -37,7 +37,7 @@ def find(onnxruntime: Path, *, rtx: bool = False) -> ModuleType | None:
 
 def register(onnxruntime: ModuleType, plugin: ModuleType) -> None:
     """Register the plugin. An error of that goes where onnxruntime's own words go."""
-    common.tell("doing", what="register " + plugin.__name__)
+    common.report("doing", what="register " + plugin.__name__)
     try:
         name = plugin.get_ep_name()
         onnxruntime.register_execution_provider_library(name, plugin.get_library_path())

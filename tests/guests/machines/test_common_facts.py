@@ -13,7 +13,7 @@ from ortgpu_fix.guests.machines.common_facts import equivalence_key, has_gpu, wh
 from ortgpu_fix.lock.locked_facts import locked_names, without_installed_set
 from ortgpu_fix.matrix.model import MSVC_RUNTIME
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 NAMES = ("nvidia-cublas-cu12", "numpy", "onnxruntime-gpu")
@@ -26,13 +26,13 @@ def here(
     document = synthetic.document(*packages, **machine)
     document["platform"] |= platform or {}
     options = PlanOptions(ignored_gpus=frozenset(ignored))
-    return situation(facts_json.from_json(document), options, MATRIX)
+    return situation_of(facts_json.from_json(document), options, MATRIX)
 
 
 def unnamed(**machine: Any) -> Situation:
     """A machine with a GPU of which nothing is known."""
     document = synthetic.document(**machine) | {"gpus": [{"name": "Odd"}]}
-    return situation(facts_json.from_json(document), PlanOptions(), MATRIX)
+    return situation_of(facts_json.from_json(document), PlanOptions(), MATRIX)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 
@@ -50,9 +50,9 @@ def test_machines_of_one_description_are_read_once(monkeypatch: pytest.MonkeyPat
 
     def counted(*values: Any) -> Situation:
         read.append(values[0])
-        return situation(*values)
+        return situation_of(*values)
 
-    monkeypatch.setattr(planner, "situation", counted)
+    monkeypatch.setattr(planner, "situation_of", counted)
     many = [FleetMachine(name=f"host{at}", facts=facts) for at in range(3)]
     made = planned(*many)
     together = len(read)
@@ -148,7 +148,7 @@ def test_the_gpus_of_a_fleet_are_in_order_whatever_the_order_of_its_machines() -
     """By what they can do, then by name: a lock names them, and must not differ from run to run."""
     rows = [("9.0", "H100"), ("12.0", "RTX 5090"), *(("8.9", f"L4 {letter}") for letter in "DBCA")]
     made = [
-        situation(
+        situation_of(
             synthetic.facts(gpus=None)._replace(gpus=(Gpu(name=name, compute_capability=code),)),
             PlanOptions(),
             MATRIX,
@@ -179,7 +179,7 @@ def test_what_machines_have_in_common_is_the_oldest_of_each_and_the_packages_of_
         )
         for facts in machines
     ]
-    found = common_facts([situation(facts, PlanOptions(), MATRIX) for facts in machines])
+    found = common_facts([situation_of(facts, PlanOptions(), MATRIX) for facts in machines])
 
     assert [(row.name, row.version, row.requires) for row in found.packages] == [
         *(("app", "1", ("a",)), ("app", "1", ("c",)), ("b", "1", ()), ("b", "2", ())),
@@ -191,7 +191,7 @@ def test_what_machines_have_in_common_is_the_oldest_of_each_and_the_packages_of_
     assert found.python == found.python._replace(executable=None, environment=None, project=None)
     assert (found.platform.distribution, found.platform.container) == (None, None)
     assert (found.environment, found.sources) == ({}, {})
-    hidden = [situation(synthetic.facts(gpus=None), PlanOptions(), MATRIX)] * 2
+    hidden = [situation_of(synthetic.facts(gpus=None), PlanOptions(), MATRIX)] * 2
     assert common_facts(hidden).gpus is None
 
 

@@ -14,7 +14,7 @@ from ortgpu_fix.guests.machines.shared_wheels import sharing_machines
 from ortgpu_fix.guests.machines.split import FleetSolver
 from ortgpu_fix.resolve import environment_rules
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 APP = {"name": "app", "version": "1", "requires": ["onnxruntime>=1.26"]}
@@ -25,7 +25,7 @@ def here(*packages: Any, libc: str | None = None, **machine: Any) -> Situation:
     facts = synthetic.facts(*packages, **machine)
     if libc is not None:
         facts = facts._replace(platform=facts.platform._replace(libc=libc))
-    return situation(facts, PlanOptions(), MATRIX)
+    return situation_of(facts, PlanOptions(), MATRIX)
 
 
 def pin(name: str, specifier: str) -> dict[str, Any]:
@@ -141,13 +141,13 @@ def test_folders_are_looked_at_where_somebody_needs_what_lies_in_them(
     asked: list[Situation] = []
     real = environment_rules.check_shared_folders
 
-    def check(subject: Any, machine: Situation) -> Any:
+    def check(candidate: Any, machine: Situation) -> Any:
         asked.append(machine)
-        return real(subject, machine)
+        return real(candidate, machine)
 
     monkeypatch.setattr(split, "check_shared_folders", check)
     there = "nvidia-cudnn-cu13 9.12.0"
-    wanted = situation(
+    wanted = situation_of(
         synthetic.facts(there), PlanOptions(requirements=required("nvidia-cudnn-cu13")), MATRIX
     )
     free = [here(), here(there), here(pin("numpy", ">1"))]
@@ -169,7 +169,7 @@ def test_the_reasons_of_the_release_that_has_the_fewest_and_of_those_the_oldest(
 
 def test_what_the_options_exclude_comes_last_of_the_reasons() -> None:
     facts = synthetic.facts(driver="10.1", gpus=("7.0",))
-    wished = situation(facts, PlanOptions(cuda="13"), MATRIX)
+    wished = situation_of(facts, PlanOptions(cuda="13"), MATRIX)
     found = FleetSolver([wished], MATRIX)
 
     codes = {why.code for why in found.least_against(0)}

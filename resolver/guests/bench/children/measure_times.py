@@ -27,7 +27,7 @@ STEADY_BLOCKS, MOST_BLOCKS = 4, 12
 CYCLES = 3
 """How often all shapes are run in turn, to see what a change of shape costs."""
 Found = List[Tuple[Any, Any]]
-tell = common.tell
+report = common.report
 
 
 def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -> None:
@@ -37,10 +37,10 @@ def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -
         together(tools, found, expected, request["configurations"], request["seconds"])
         return
     again = reference.session.run(reference.outputs, found[0][1])
-    tell("repeated", outputs=rows_of(tools, reference, again, expected[0]))  # the random differ
+    report("repeated", outputs=rows_of(tools, reference, again, expected[0]))  # the random differ
     for row in request["configurations"]:
         for session in together(tools, found, expected, [row], 0):
-            tried(session.key, None, partial(tell_placement, session, found[0][1]))
+            tried(session.key, None, partial(report_placement, session, found[0][1]))
 
 
 def together(
@@ -74,43 +74,43 @@ def tried(key: str, shape: int | None, step: Callable[[], None]) -> bool:
     try:
         step()
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        tell("failed", key=key, shape=shape, error=common.short(error))
+        report("failed", key=key, shape=shape, error=common.short(error))
         return False
     return True
 
 
 def create(tools: Any, row: dict[str, Any], running: list[Any], *, profile: bool) -> None:
     """Make a session for a configuration, and add it to those that are `running`."""
-    tell("doing", what="session", key=row["key"])
+    report("doing", what="session", key=row["key"])
     tools.log(placement=profile and row["provider"] == "cuda")
     session = measure_session.Session(tools, row, profile=profile)
     tools.log(placement=False)
     providers = session.session.get_providers()
-    tell("session", key=session.key, create_ms=session.create_ms, providers=providers)
+    report("session", key=session.key, create_ms=session.create_ms, providers=providers)
     running.append(session)
 
 
 def begin(tools: Any, session: Any, number: int, feed: Any, expected: list[list[Any]]) -> None:
     """Run a shape for the first time, and until it is warm; compare what comes out."""
-    tell("doing", what="run", key=session.key, shape=number)
+    report("doing", what="run", key=session.key, shape=number)
     first = session.run(number, feed, expected[number])
-    tell("times", key=session.key, shape=number, kind="first", ms=[first])
+    report("times", key=session.key, shape=number, kind="first", ms=[first])
     warm = [session.run(number, feed, expected[number]) for _ in range(WARM_RUNS)]
-    tell("times", key=session.key, shape=number, kind="warm", ms=warm)
+    report("times", key=session.key, shape=number, kind="warm", ms=warm)
     if session.on_gpu:
         rows = rows_of(tools, session, session.results(number, feed), expected[number])
-        tell("outputs", key=session.key, shape=number, outputs=rows)
+        report("outputs", key=session.key, shape=number, outputs=rows)
 
 
-def tell_placement(session: Any, feed: Any) -> None:
+def report_placement(session: Any, feed: Any) -> None:
     """Run the first shape once more; tell the memory of it all, and where its nodes ran."""
     session.run(0, feed)
     if session.free_before is not None:
         after = measure_session.free_memory(session.device)
         if after is not None:
-            tell("memory", key=session.key, bytes=max(0, session.free_before - after))
+            report("memory", key=session.key, bytes=max(0, session.free_before - after))
     events, broken = session.placement()
-    tell("profile", key=session.key, events=events, broken=broken)
+    report("profile", key=session.key, events=events, broken=broken)
 
 
 def rows_of(
@@ -130,10 +130,10 @@ def steadily(running: list[Any], number: int, feed: Any, ends: float) -> None:
         if block and time.monotonic() >= ends:
             return
         for session in running:
-            tell("doing", what="measure", key=session.key, shape=number)
+            report("doing", what="measure", key=session.key, shape=number)
             times = stretch(session, number, feed)
             medians[session.key].append(statistics.median(times))
-            tell("times", key=session.key, shape=number, kind="steady", ms=times)
+            report("times", key=session.key, shape=number, kind="steady", ms=times)
         if all(is_steady(found) for found in medians.values()):
             return
 
@@ -164,6 +164,6 @@ def changing(running: list[Any], found: Found, ends: float) -> None:
             return
         for session in running:
             for number, (_, feed) in enumerate(found):
-                tell("doing", what="change", key=session.key, shape=number)
+                report("doing", what="change", key=session.key, shape=number)
                 ms = session.run(number, feed)
-                tell("times", key=session.key, shape=number, kind="changed", ms=[ms])
+                report("times", key=session.key, shape=number, kind="changed", ms=[ms])

@@ -1,4 +1,4 @@
-"""What is told of a session that is made: what it asked for, who made it, and what it got."""
+"""What is reported of a session that is made: what it asked for, who made it, and what it got."""
 
 # Importing pathlib would take as long as all the rest:
 # ruff: noqa: ANN401, PTH100, PTH120
@@ -12,8 +12,8 @@ import threading
 import time
 import weakref
 
+from .reporting import HOOK, milliseconds, replace, said
 from .standard_error import WORDS
-from .telling import HOOK, milliseconds, replace, said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def wants_more(asked: list[list[Any]] | None) -> bool:
 
 
 @contextlib.contextmanager
-def told(values: dict[str, Any], *, listen: bool) -> Iterator[dict[str, Any]]:
-    """Give what is told of the session that is made meanwhile: its time, words and errors."""
+def reported(values: dict[str, Any], *, listen: bool) -> Iterator[dict[str, Any]]:
+    """Report of the session that is made meanwhile its time, words and errors."""
     errors: list[str] = []
     MAKING.errors = errors
     begin = WORDS.begin() if listen else None

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.guests.explain import mending as fixing
-from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import MATCH, Mending
+from ortgpu_fix.guests.explain import fix as fixing
+from ortgpu_fix.guests.explain.fix import MATCH, Fix
+from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Finding, Severity, finding, reason
 
 
-def mending(*args: Any, **words: Any) -> Mending:
+def fix_for(*args: Any, **words: Any) -> Fix:
     """Return what fixes it, of whichever cause it is."""
-    return fixing.mending(*args, **words)._replace(code=None)
+    return fixing.fix_for(*args, **words)._replace(code=None)
 
 
 PLAN = Plan(verdict="healthy", matrix_date="2026-01-01", matrix_digest="sha256:0")
@@ -69,15 +69,15 @@ def test_what_only_the_owner_of_a_machine_can_mend(code: str, why: str) -> None:
     """Not what stands in front of the environment: that is the user's own."""
     found = finding(code, "error")
 
-    made = mending([cause()], [Here("confirmed", (found,))], FIXABLE, by_user=lambda _: True)
+    made = fix_for([cause()], [Observation("confirmed", (found,))], FIXABLE, by_user=lambda _: True)
 
-    assert made == Mending(reason(why), finding=found)
+    assert made == Fix(reason(why), finding=found)
 
 
 def test_nothing_is_the_user_s_alone_unless_that_is_said() -> None:
-    here = Here("confirmed", (finding("cpu-build-installed", "error"),))
+    here = Observation("confirmed", (finding("cpu-build-installed", "error"),))
 
-    assert mending([cause()], [here], FIXABLE) == Mending(reason("mend-here"), ("--apply",))
+    assert fix_for([cause()], [here], FIXABLE) == Fix(reason("mend-here"), ("--apply",))
 
 
 def test_one_finding_that_packages_mend_is_enough_for_a_command() -> None:
@@ -86,9 +86,9 @@ def test_one_finding_that_packages_mend_is_enough_for_a_command() -> None:
     def by_user(one: Finding) -> bool:
         return one.code == "no-driver"
 
-    made = mending([cause()], [Here("confirmed", found)], FIXABLE, by_user=by_user)
+    made = fix_for([cause()], [Observation("confirmed", found)], FIXABLE, by_user=by_user)
 
-    assert made == Mending(reason("mend-here"), ("--apply",))
+    assert made == Fix(reason("mend-here"), ("--apply",))
 
 
 @pytest.mark.parametrize("code", ["installed-conda", "installed-editable", "environment-read-only"])
@@ -96,17 +96,19 @@ def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command(code: str) 
     held = finding(code, "error")
     plan = FIXABLE._replace(findings=(finding("gpus-hidden", "warning"), held))
 
-    made = mending([cause()], [Here("unseen")], plan)
+    made = fix_for([cause()], [Observation("unseen")], plan)
 
-    assert made == Mending(reason("mend-by-hand"), finding=held)
+    assert made == Fix(reason("mend-by-hand"), finding=held)
 
 
 def test_the_worst_alone_say_whose_program_it_is() -> None:
     """A warning is of this environment, too; what ended the other program is not."""
     causes = [cause(origin="frozen"), cause("warning")]
 
-    assert mending(causes, [Here("unseen")] * 2, FIXABLE) == Mending(reason("mend-other-program"))
-    assert mending([cause(), cause(origin="frozen")], [Here("unseen")] * 2, FIXABLE) == Mending(
+    assert fix_for(causes, [Observation("unseen")] * 2, FIXABLE) == Fix(
+        reason("mend-other-program")
+    )
+    assert fix_for([cause(), cause(origin="frozen")], [Observation("unseen")] * 2, FIXABLE) == Fix(
         reason("mend-here"), ("--apply",)
     )
 
@@ -114,35 +116,35 @@ def test_the_worst_alone_say_whose_program_it_is() -> None:
 @pytest.mark.parametrize(
     ("severity", "fixable", "made"),
     [
-        ("error", False, Mending(reason("mend-by-hand"))),
-        ("error", True, Mending(reason("mend-here"), ("--apply",))),
-        ("warning", False, Mending(reason("mend-by-hand"))),
-        ("info", False, Mending(reason("mend-by-hand"))),
+        ("error", False, Fix(reason("mend-by-hand"))),
+        ("error", True, Fix(reason("mend-here"), ("--apply",))),
+        ("warning", False, Fix(reason("mend-by-hand"))),
+        ("info", False, Fix(reason("mend-by-hand"))),
     ],
 )
 def test_what_no_package_mends_is_not_sent_to_apply(
-    severity: Severity, *, fixable: bool, made: Mending
+    severity: Severity, *, fixable: bool, made: Fix
 ) -> None:
     """Whatever else the plan would change here: that of a text without a list always installs."""
-    assert mending([cause(severity, fixable=fixable)], [Here("unseen")], FIXABLE) == made
+    assert fix_for([cause(severity, fixable=fixable)], [Observation("unseen")], FIXABLE) == made
 
 
 @pytest.mark.parametrize(
     ("severity", "verdict", "made"),
     [
-        ("info", "fixable", Mending(reason("mend-found"), ("--apply",), CLASH)),
-        ("warning", "fixable", Mending(reason("mend-found"), ("--apply",), CLASH)),
-        ("error", "fixable", Mending(reason("mend-by-hand"))),
-        ("info", "impossible", Mending(reason("mend-found-by-hand"), (), CLASH)),
-        ("info", "healthy", Mending(reason("mend-right"), ("verify",))),
+        ("info", "fixable", Fix(reason("mend-found"), ("--apply",), CLASH)),
+        ("warning", "fixable", Fix(reason("mend-found"), ("--apply",), CLASH)),
+        ("error", "fixable", Fix(reason("mend-by-hand"))),
+        ("info", "impossible", Fix(reason("mend-found-by-hand"), (), CLASH)),
+        ("info", "healthy", Fix(reason("mend-right"), ("verify",))),
     ],
 )
 def test_beside_what_needs_no_mending_a_clash_that_the_plan_finds_is_told(
-    severity: Severity, verdict: PlanVerdict, made: Mending
+    severity: Severity, verdict: PlanVerdict, made: Fix
 ) -> None:
     plan = PLAN._replace(verdict=verdict, findings=(CLASH,))
 
-    assert mending([cause(severity, fixable=False)], [Here("unseen")], plan) == made
+    assert fix_for([cause(severity, fixable=False)], [Observation("unseen")], plan) == made
 
 
 OURS, LOST = cause(code="cudnn-9-missing"), cause(code="no-gpu-visible", fixable=False)
@@ -156,80 +158,80 @@ def test_what_the_command_does_not_mend_is_named_beside_what_it_mends(
     causes: list[Explanation], plan: Plan | None
 ) -> None:
     """In any order: a driver that does not answer was told as mended with cuDNN."""
-    here = [] if plan is None else [Here("unseen")] * 2
+    here = [] if plan is None else [Observation("unseen")] * 2
 
-    assert mending(causes, here, plan) == Mending(PART, APPLY)
+    assert fix_for(causes, here, plan) == Fix(PART, APPLY)
 
 
 def test_all_that_stays_is_named() -> None:
     memory = cause(code="out-of-memory", fixable=False)
     stays = reason("mend-part", mended="cudnn-9-missing", stays="out-of-memory, no-gpu-visible")
 
-    made = mending([OURS, memory, LOST], [Here("unseen")] * 3, FIXABLE)
+    made = fix_for([OURS, memory, LOST], [Observation("unseen")] * 3, FIXABLE)
 
-    assert made == Mending(stays, APPLY)
+    assert made == Fix(stays, APPLY)
 
 
 def test_where_no_command_mends_anything_none_is_told_to_mend_a_part() -> None:
     memory = cause(code="out-of-memory", fixable=False)
 
-    made = mending([LOST, memory], [Here("unseen")] * 2, FIXABLE)
+    made = fix_for([LOST, memory], [Observation("unseen")] * 2, FIXABLE)
 
-    assert made == Mending(reason("mend-by-hand"))
+    assert made == Fix(reason("mend-by-hand"))
 
 
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        (LOST._replace(certain=False), Here("unseen")),
-        (LOST, Here("not-so")),
-        (LOST, Here("confirmed", (finding("two-cuda-majors", "error"),))),
-        (OURS, Here("unseen")),
-        (LOST._replace(severity="warning"), Here("unseen")),
+        (LOST._replace(certain=False), Observation("unseen")),
+        (LOST, Observation("not-so")),
+        (LOST, Observation("confirmed", (finding("two-cuda-majors", "error"),))),
+        (OURS, Observation("unseen")),
+        (LOST._replace(severity="warning"), Observation("unseen")),
     ],
 )
 def test_nothing_stays_that_is_not_certain_not_so_here_or_mended_too(
-    other: Explanation, said: Here
+    other: Explanation, said: Observation
 ) -> None:
-    made = mending([OURS, other], [Here("unseen"), said], FIXABLE)
+    made = fix_for([OURS, other], [Observation("unseen"), said], FIXABLE)
 
-    assert made == Mending(reason("mend-here"), APPLY)
+    assert made == Fix(reason("mend-here"), APPLY)
 
 
 def test_what_only_a_person_mends_stays_and_torch_without_its_flag() -> None:
     torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
-    seen = Here("confirmed", (finding("no-driver", "error"),))
+    seen = Observation("confirmed", (finding("no-driver", "error"),))
 
-    def told(causes: list[Explanation], here: list[Here]) -> Mending:
-        return mending(causes, here, FIXABLE, lambda _: FIXABLE, by_user=lambda _: True)
+    def told(causes: list[Explanation], here: list[Observation]) -> Fix:
+        return fix_for(causes, here, FIXABLE, lambda _: FIXABLE, by_user=lambda _: True)
 
-    assert told([OURS, LOST], [Here("unseen"), seen]).why == PART
+    assert told([OURS, LOST], [Observation("unseen"), seen]).why == PART
     kept = reason("mend-part", mended="cudnn-9-missing", stays="torch-without-cuda")
-    assert told([OURS, torch], [Here("unseen")] * 2) == Mending(kept, APPLY)
-    both = Mending(reason("mend-here"), (*MATCH, "--apply"))
+    assert told([OURS, torch], [Observation("unseen")] * 2) == Fix(kept, APPLY)
+    both = Fix(reason("mend-here"), (*MATCH, "--apply"))
     for other in (OURS, torch._replace(code="torch-without-this-gpu")):
-        assert told([torch, other], [Here("unseen")] * 2) == both
+        assert told([torch, other], [Observation("unseen")] * 2) == both
 
 
 def test_what_the_command_is_for_does_not_stay() -> None:
     """Although it leaves torch alone, where no plan changes that."""
     torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
 
-    made = mending([torch, OURS], [Here("unseen")] * 2, FIXABLE, lambda _: PLAN)
+    made = fix_for([torch, OURS], [Observation("unseen")] * 2, FIXABLE, lambda _: PLAN)
 
-    assert made == Mending(reason("mend-here"), APPLY)
+    assert made == Fix(reason("mend-here"), APPLY)
 
 
 def test_a_cause_that_is_not_so_here_is_not_what_a_command_mends() -> None:
-    made = mending([LOST, OURS], [Here("unseen"), Here("not-so")], FIXABLE)
+    made = fix_for([LOST, OURS], [Observation("unseen"), Observation("not-so")], FIXABLE)
 
-    assert made == Mending(reason("mend-by-hand"))
+    assert made == Fix(reason("mend-by-hand"))
 
 
 def test_warnings_that_stay_end_no_program() -> None:
     causes = [cause("warning"), cause("warning", fixable=False)]
 
-    assert mending(causes, [Here("unseen")] * 2, FIXABLE).why == reason("mend-here")
+    assert fix_for(causes, [Observation("unseen")] * 2, FIXABLE).why == reason("mend-here")
 
 
 @pytest.mark.parametrize(
@@ -247,11 +249,11 @@ def test_a_plan_that_mends_it_is_applied_with_the_flags_of_the_remedy(
     commands: tuple[str, ...], arguments: tuple[str, ...]
 ) -> None:
     asked: list[tuple[str, ...]] = []
-    causes, here = [cause(commands=commands)], [Here("confirmed")]
+    causes, here = [cause(commands=commands)], [Observation("confirmed")]
 
-    made = mending(causes, here, FIXABLE, planned_with(asked, FIXABLE))
+    made = fix_for(causes, here, FIXABLE, planned_with(asked, FIXABLE))
 
-    assert made == Mending(reason("mend-here"), arguments)
+    assert made == Fix(reason("mend-here"), arguments)
 
 
 def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None:
@@ -260,9 +262,9 @@ def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None
     causes = [cause(commands=('ortgpu-fix --ort ">=1.19" --apply',))]
     none = PLAN._replace(verdict="impossible")
 
-    made = mending(causes, [Here("confirmed")], FIXABLE, planned_with(asked, none))
+    made = fix_for(causes, [Observation("confirmed")], FIXABLE, planned_with(asked, none))
 
-    assert made == Mending(reason("mend-here"), ("--apply",))
+    assert made == Fix(reason("mend-here"), ("--apply",))
     assert asked == [("--ort", ">=1.19")]
 
 
@@ -270,21 +272,21 @@ def test_a_plan_is_made_anew_for_other_flags_alone() -> None:
     """The one without flags is known: making it costs the user's time."""
     asked: list[tuple[str, ...]] = []
 
-    made = mending([cause()], [Here("confirmed")], PLAN, planned_with(asked, PLAN))
+    made = fix_for([cause()], [Observation("confirmed")], PLAN, planned_with(asked, PLAN))
 
-    assert made == Mending(reason("mend-right"), ("verify",))
+    assert made == Fix(reason("mend-right"), ("verify",))
     assert asked == [MATCH]
 
 
 def test_a_torch_that_is_kept_may_be_changed_by_the_flags_of_the_remedy() -> None:
     """Although only the user decides it: the remedy has asked."""
-    here = [Here("confirmed", (finding("torch-no-gpu-code", "error"),))]
+    here = [Observation("confirmed", (finding("torch-no-gpu-code", "error"),))]
     remedy = cause(commands=("ortgpu-fix --torch match --apply",))
     asked: list[tuple[str, ...]] = []
 
-    made = mending([remedy], here, PLAN, planned_with(asked, FIXABLE), by_user=lambda _: True)
+    made = fix_for([remedy], here, PLAN, planned_with(asked, FIXABLE), by_user=lambda _: True)
 
-    assert made == Mending(reason("mend-here"), (*MATCH, "--apply"))
+    assert made == Fix(reason("mend-here"), (*MATCH, "--apply"))
     assert asked == [MATCH]
 
 
@@ -292,7 +294,9 @@ def test_what_stops_every_plan_is_its_first_error() -> None:
     worth, stop = finding("cpu-build-installed", "warning"), finding("driver-too-old", "error")
     plan = PLAN._replace(verdict="impossible", findings=(worth, stop, finding("no-gpu", "error")))
 
-    assert mending([cause()], [Here("not-so")], plan) == Mending(reason("mend-owner"), finding=stop)
+    assert fix_for([cause()], [Observation("not-so")], plan) == Fix(
+        reason("mend-owner"), finding=stop
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,21 +312,21 @@ def test_what_stops_every_plan_is_its_first_error() -> None:
 def test_where_the_packages_are_right(
     state: str, *, fixable: bool, why: str, arguments: tuple[str, ...]
 ) -> None:
-    made = mending([cause(fixable=fixable)], [Here(state)], PLAN)  # type: ignore[arg-type]
+    made = fix_for([cause(fixable=fixable)], [Observation(state)], PLAN)  # type: ignore[arg-type]
 
-    assert made == Mending(reason(why), arguments)
+    assert made == Fix(reason(why), arguments)
 
 
 def test_a_warning_that_no_package_mends_and_nobody_sees_needs_nothing() -> None:
-    made = mending([cause("warning", fixable=False)], [Here("unseen")], PLAN)
+    made = fix_for([cause("warning", fixable=False)], [Observation("unseen")], PLAN)
 
-    assert made == Mending(reason("mend-right"), ("verify",))
+    assert made == Fix(reason("mend-right"), ("verify",))
 
 
 # No known failure is in the log: https://github.com/hacksider/Deep-Live-Cam/issues/1862, where
 # onnxruntime-gpu for CUDA 13 stood beside a torch for CUDA 12.
 
-NOTHING_KNOWN = Mending(reason("mend-nothing-known"), ("verify",))
+NOTHING_KNOWN = Fix(reason("mend-nothing-known"), ("verify",))
 MISSING = finding("library-missing", "error")
 
 
@@ -338,31 +342,33 @@ def test_without_a_known_failure_a_clash_that_the_plan_finds_is_told(code: str) 
     clash = finding(code, "warning")
     plan = FIXABLE._replace(findings=(MISSING, clash, finding("two-cuda-majors", "error")))
 
-    assert mending((), (), plan) == Mending(reason("mend-found"), ("--apply",), clash)
-    by_hand = Mending(reason("mend-found-by-hand"), (), clash)
-    assert mending((), (), plan, by_user=lambda each: each == clash) == by_hand
-    assert mending((), (), plan._replace(verdict="impossible")) == by_hand
-    assert mending((), (), plan._replace(verdict="healthy")) == by_hand
+    assert fix_for((), (), plan) == Fix(reason("mend-found"), ("--apply",), clash)
+    by_hand = Fix(reason("mend-found-by-hand"), (), clash)
+    assert fix_for((), (), plan, by_user=lambda each: each == clash) == by_hand
+    assert fix_for((), (), plan._replace(verdict="impossible")) == by_hand
+    assert fix_for((), (), plan._replace(verdict="healthy")) == by_hand
 
 
 def test_what_is_only_missing_is_not_told_of_a_text() -> None:
     info = finding("two-cuda-majors", "info")
 
-    assert mending((), (), FIXABLE._replace(findings=(MISSING, info))) == NOTHING_KNOWN
-    assert mending((), (), FIXABLE) == NOTHING_KNOWN
+    assert fix_for((), (), FIXABLE._replace(findings=(MISSING, info))) == NOTHING_KNOWN
+    assert fix_for((), (), FIXABLE) == NOTHING_KNOWN
 
 
 def test_who_has_an_environment_of_its_own_is_told_whom_to_ask() -> None:
     """`ortgpu-fix verify` on this machine was the answer to a program of .NET, and to an image."""
     clash = FIXABLE._replace(findings=(CLASH,))
-    ask = Mending(reason("mend-ask", program="a .NET program"))
+    ask = Fix(reason("mend-ask", program="a .NET program"))
 
-    assert mending((), (), None, program="a .NET program") == ask
-    assert mending((), (), clash, program="a .NET program") == ask
-    assert mending([cause()], [Here("unseen")], FIXABLE, program="x").why == reason("mend-here")
+    assert fix_for((), (), None, program="a .NET program") == ask
+    assert fix_for((), (), clash, program="a .NET program") == ask
+    assert fix_for([cause()], [Observation("unseen")], FIXABLE, program="x").why == reason(
+        "mend-here"
+    )
 
 
 def test_where_no_machine_was_looked_at_and_no_command_applies_verify_does() -> None:
-    made = mending([cause(commands=("ortgpu-fix",))], [], None)
+    made = fix_for([cause(commands=("ortgpu-fix",))], [], None)
 
     assert (made.why.code, made.arguments) == ("mend-verify", ("verify",))
