@@ -85,7 +85,7 @@ class Site(NamedTuple):
     def owns(self, path: str) -> bool:
         """Return whether `path` is a state folder of this environment, or in one.
 
-        Filesystems may not tell small letters from capitals.
+        Filesystems may not distinguish small letters from capitals.
         """
         roots = (root for root in self if path.startswith(root.rstrip(os.sep) + os.sep))
         inner = path[len(max(roots, key=len, default="").rstrip(os.sep)) :].casefold()

@@ -63,7 +63,7 @@ class Comparison:
     """Files of the change that a distribution which came later owns as well."""
 
     def differences(self, site: Site) -> tuple[str, ...]:
-        """Return all that differs, the most telling first, relative to site-packages."""
+        """Return all that differs, the most important first, relative to site-packages."""
         names = [Path(path).name for path in sorted(self.came)]
         paths = sorted(self.lost) + sorted(self.changed)
         return tuple(names + [site.relative(path) for path in paths])

@@ -102,7 +102,7 @@ def _cuda(cuda: str | None) -> str | None:
 
 
 def is_capability(text: str) -> bool:
-    """Tell whether a GPU of the command line is no name: `8.9`, `sm_89`."""
+    """Return whether a GPU of the command line is no name: `8.9`, `sm_89`."""
     return bool(_CAPABILITY.fullmatch(text) or _TARGET.fullmatch(text))
 
 

@@ -258,7 +258,7 @@ def _with_mode(named: str | None, typed: Sequence[str]) -> str:
 
 
 def _takes_files(command: str, typed: Sequence[str]) -> bool:
-    """Tell whether `--facts *.json` is several files: where the command takes no word."""
+    """Return whether `--facts *.json` is several files: where the command takes no word."""
     rows = {row.typed or name: row for name, row in COMMANDS.items() if row.takes != 0}
     return not any({command, *typed}.issuperset(words.split()) for words in rows)
 
@@ -358,7 +358,7 @@ def help_of(argv: Sequence[str]) -> str:
 def run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
     """Run a command and return its exit code; raises what it raises.
 
-    Ctrl-C is told as an Error where a user asks himself what has been done.
+    Ctrl-C is reported as an Error where a user asks himself what has been done.
     """
     try:
         return _run_command(asked, environ)

@@ -1,6 +1,6 @@
 """The wheels made here: one loads CUDA's libraries, one stands in for onnxruntime.
 
-This module tells their content and version, `build` builds them. Nothing ever looks their names up
+This module has their content and version, `build` builds them. Nothing ever looks their names up
 on an index; somebody else may own them there.
 
 `ortgpu-fix-libraries` contains the list of the library files of the plan, and the modules of
@@ -99,7 +99,7 @@ def version_with_requires(version: str, requires: Sequence[str]) -> str:
 
 
 def is_version_of(installed: str, version: str) -> bool:
-    """Tell whether an installed companion is that of `version`, or the same one of a project."""
+    """Return whether an installed companion is that of `version`, or the same one of a project."""
     return installed == version or installed.startswith((f"{version}+", f"{version}."))
 
 

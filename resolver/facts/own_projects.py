@@ -25,7 +25,7 @@ _Distribution = TypeVar("_Distribution", Installed, Package)
 
 
 def is_own(distribution: Installed | Package) -> bool:
-    """Tell whether a distribution is the user's own sources: a directory of that machine."""
+    """Return whether a distribution is the user's own sources: a directory of that machine."""
     return distribution.local or distribution.removal_blocker == "editable"
 
 

@@ -302,7 +302,7 @@ def needed_files(
 ) -> dict[str, str]:
     """Return `files`, `wheels` and the option `of_cuda` for the libraries that a log names.
 
-    Beside them the log's `release` counts. Where neither tells the CUDA major, those of every major
+    Beside them the log's `release` counts. Where neither shows the CUDA major, those of every major
     are returned, each with its releases.
     """
     names = [library.name.lower() for library in named]
@@ -341,7 +341,7 @@ def _chosen(
 
 
 def _agrees(build: NeededFiles, named: Sequence[LibraryName], evidence: Sequence[LogLine]) -> bool:
-    """Tell whether the log is of PyPI's `build` of its version: others are for another CUDA."""
+    """Return whether the log is of PyPI's `build` of its version: others are for another CUDA."""
     wanted = {"cuda": build.cuda, "cudnn": build.cudnn}
     said = [(library.part, library.major) for library in named if library.major]
     said += [
@@ -353,7 +353,7 @@ def _agrees(build: NeededFiles, named: Sequence[LibraryName], evidence: Sequence
 def _is_of_another(
     rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
 ) -> bool:
-    """Tell whether libraries are of an older CUDA than the wheels of `release` want.
+    """Return whether libraries are of an older CUDA than the wheels of `release` want.
 
     Another onnxruntime asked for them. (Builds for a newer one were on an index of Microsoft's.)
     """

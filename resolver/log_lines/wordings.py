@@ -75,7 +75,7 @@ class LoggedLibrary(NamedTuple):
     part: str
     """What they are a part of: `cuda`, `cudnn`, `driver`, `tensorrt`, …"""
     major: str
-    """The major of CUDA or cuDNN that they belong to; empty where the name does not tell."""
+    """The major of CUDA or cuDNN that they belong to; empty where the name does not show it."""
     distribution: str
     """The wheel that brings them; empty where none does."""
     name: str | None

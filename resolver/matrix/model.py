@@ -78,7 +78,7 @@ class PluginWheel(NamedTuple):
     """`NvTensorRTRTXExecutionProvider`."""
     cuda: DOTTED
     """The release of the CUDA runtime that it brings, `12.9`; of the major that it links, `12.0`,
-    where no name tells more."""
+    where no name says more."""
     onnxruntime: SpecifierSet
     """The releases that it says it works with."""
     needs: tuple[LIBRARY, ...]
@@ -289,7 +289,7 @@ class Plugin(NamedTuple):
 
 
 class TensorrtLibraries(NamedTuple):
-    """A distribution with TensorRT's libraries, as documents tell of it: nobody read its wheels."""
+    """A distribution with TensorRT's libraries, by its documents: nobody read its wheels."""
 
     name: NAME
     cuda: MAJOR

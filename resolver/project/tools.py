@@ -76,7 +76,7 @@ class Tool(NamedTuple):
 
     @property
     def _classic(self) -> bool:
-        """Tell whether it is Poetry 1."""
+        """Return whether it is Poetry 1."""
         return self.name == "poetry" and self.version.startswith("1.")
 
     def lock(self, *, again: bool) -> list[str]:
@@ -157,7 +157,7 @@ def _besides(
     lock: tuple[bytes | None, bytes],
     ours: Collection[str],
 ) -> tuple[str, ...]:
-    """Return what a sync would do, but for what `ours` names, as far as the tool tells."""
+    """Return what a sync would do, but for what `ours` names, as far as the tool says."""
     if project.tool == "pip-tools":
         return ()
     if project.tool == "pipenv":  # its sync has no dry run

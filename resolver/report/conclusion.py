@@ -176,6 +176,6 @@ def _what_the_command_does(plan: Plan, where: Where) -> str:
 
 
 def is_for_you(finding: Finding, plan: Plan) -> bool:
-    """Tell whether the user has to do what helps, because no command of this program does it."""
+    """Return whether the user has to do what helps, because no command of this program does it."""
     yours: Collection[Finding] = (*plan.unfixable, *plan.manual_steps)
     return finding in yours

@@ -220,7 +220,7 @@ def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
 
 
 def shows_other_index(plan: Plan, *, asked: bool) -> bool:
-    """Tell whether a plan says which other index may have more: nobody knows before it is read.
+    """Return whether a plan says which other index may have more: nobody knows before it is read.
 
     So not where PyPI has what works as things are, unless more is `asked`.
     """
@@ -246,7 +246,7 @@ def looking_section(commands: Sequence[str], texts: Texts) -> Section:
 
 
 def _consumers(plan: Plan, texts: Texts) -> Section:
-    """Say who else uses CUDA; torch alone is told where it decides."""
+    """Say who else uses CUDA; torch alone is shown where it decides."""
     rows = [
         Row(
             head=f"{consumer.name} {consumer.version}",

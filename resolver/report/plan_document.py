@@ -131,7 +131,7 @@ def _rest_json(plan: Plan) -> dict[str, object]:
 
 
 def question_json(unknown: Unknown, texts: Texts) -> dict[str, object]:
-    """Return what decides between the cases, and the command that tells it on that machine."""
+    """Return what decides between the cases, and the command that shows it on that machine."""
     return {
         "unknown": unknown.split("-and-"),
         "text": texts.label(f"question-{unknown}"),

@@ -41,7 +41,7 @@ class Changes(NamedTuple):
     """What nothing needs, and stays."""
 
     def __bool__(self) -> bool:
-        """Tell whether anything is to be done."""
+        """Return whether anything is to be done."""
         return bool(self.uninstall or self.install or self.companions or self.requires)
 
 
@@ -162,7 +162,7 @@ def _companions(
 def _works_unloaded(
     candidate: Candidate, system: Mapping[str, Library], situation: Situation
 ) -> bool:
-    """Tell whether a program finds all libraries of `candidate` by itself, and shares no others.
+    """Return whether a program finds all libraries of `candidate` by itself, and shares no others.
 
     A torch in the same process loads the wheels, whose cuDNN and the system's would meet. What
     LD_LIBRARY_PATH names in this shell, a service does not find; where the driver is that of
@@ -194,7 +194,7 @@ def lying_in_wheels(
 
 
 def _build_is_installed(candidate: Candidate, situation: Situation) -> bool:
-    """Tell whether the folder `onnxruntime` holds the whole build of `candidate`."""
+    """Return whether the folder `onnxruntime` holds the whole build of `candidate`."""
     if situation.alternative_provider or candidate.plugin:
         return candidate.build.index_url == INSTALLED
     build = situation.facts.onnxruntime
@@ -250,13 +250,13 @@ def not_in_system(candidate: Candidate, situation: Situation) -> set[str]:
 
 
 def _in_system(release: Release, situation: Situation) -> bool:
-    """Tell whether the system has a library of `release`, which another one loads."""
+    """Return whether the system has a library of `release`, which another one loads."""
     held = libraries_of(situation.matrix.distributions[release.name], release)
     return any(held and library.name in held.libraries for library in situation.facts.libraries)
 
 
 def _serves(library: Library, need: LibraryNeed, situation: Situation) -> bool:
-    """Tell whether a system library is not known to be too old or to lack code for a GPU."""
+    """Return whether a system library is not known to be too old or to lack code for a GPU."""
     distribution = situation.matrix.distributions.get(need.distribution or "")
     if library.version is None or distribution is None:
         return True

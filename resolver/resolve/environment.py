@@ -100,7 +100,7 @@ class Demands(Mapping[str, tuple[Demand, ...]]):
     """The requirements of an environment that count, by the canonical name of what is required."""
 
     def __init__(self, environment: Environment, counts: Callable[[Demand], bool]) -> None:
-        """Take the environment, and what tells whether a requirement counts."""
+        """Take the environment, and what decides whether a requirement counts."""
         self._environment, self._counts = environment, counts
         self._found: dict[str, tuple[Demand, ...]] = {}
 
@@ -294,11 +294,11 @@ class Environment:
                     break
 
     def _has_extra(self, by: _Member, extra: str) -> bool:
-        """Tell whether an extra of a distribution is in force."""
+        """Return whether an extra of a distribution is in force."""
         return self._before._is_whole(by, extra) or self._is_asked(by.key, extra)  # noqa: SLF001
 
     def _is_whole(self, by: _Member, extra: str) -> bool:
-        """Tell whether all that an extra requires is installed, in versions that it allows."""
+        """Return whether all that an extra requires is installed, in versions that it allows."""
         key = by.key, extra
         if key not in self._whole:
             self._whole[key] = True  # of two that ask for one another each has what it asks for
@@ -314,7 +314,7 @@ class Environment:
         return self._whole[key]
 
     def _has(self, wanted: Requirement) -> bool:
-        """Tell whether a requirement is met, with the extras that it asks for."""
+        """Return whether a requirement is met, with the extras that it asks for."""
         name = canonicalize_name(wanted.name)
         version, member = self.version(name), self.installed.get(name)
         if version is None or not allows(wanted.specifier, version):
@@ -322,7 +322,7 @@ class Environment:
         return member is None or all(self._is_whole(member, each) for each in wanted.extras)
 
     def _is_asked(self, name: str, extra: str) -> bool:
-        """Tell whether somebody asks for an extra of a distribution: `cuda-toolkit[cublas]`.
+        """Return whether somebody asks for an extra of a distribution: `cuda-toolkit[cublas]`.
 
         Who asks behind an extra of its own counts where that one is asked for: a chain, which ends
         at somebody who asks as it is installed.

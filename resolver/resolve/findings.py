@@ -153,7 +153,7 @@ def _owner_findings(situation: Situation) -> Iterator[Finding]:
     if python.environment in {"conda", "user"}:
         tool = "pixi" if python.managed_by == "pixi" else python.environment
         yield finding(f"{tool}-environment", "warning")
-    if python.read_only and python.environment != "user":  # else it is told already
+    if python.read_only and python.environment != "user":  # else it is reported already
         yield finding("environment-read-only", "warning")
 
 

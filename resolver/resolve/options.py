@@ -61,7 +61,7 @@ class PlanOptions(NamedTuple):
 
     @property
     def chooses(self) -> bool:
-        """Tell whether an option decides which release is taken."""
+        """Return whether an option decides which release is taken."""
         return bool(self.onnxruntime or self.latest or self.cuda or self.provider != "cuda")
 
 

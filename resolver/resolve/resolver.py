@@ -41,7 +41,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     """Return the plan for the machine and environment of `facts`.
 
     What installed packages demand is let go, where that is allowed, only if nothing works with it:
-    so a plan that tells of a conflict is made again as it is when the conflict is allowed.
+    so a plan that reports a conflict is made again as it is when the conflict is allowed.
     `unlocking` False leaves out the unlocks: they take longer than all the rest.
     """
     if options.conflicts:
@@ -151,7 +151,7 @@ def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Othe
 def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:
     """Return the plan as far as `--check` needs it: its verdict, and what is wrong around.
 
-    The first release that works tells the verdict: the installed one has changes or none, and any
+    The first version that works decides the verdict: the installed one has changes or none, and any
     other has to be installed.
     """
     if options.conflicts:

@@ -136,7 +136,7 @@ class _Search:
         )
 
     def _agree(self, part: _Part, other: _Part) -> bool:
-        """Tell whether two releases have what they take of each other, and no defect together."""
+        """Return whether two releases have what they take of each other, and no defect together."""
         pair = (part, other), (other, part)
         return not any(
             (one.read and _lacks(beside.component.release, one.read))
@@ -148,7 +148,7 @@ class _Search:
 
 
 def _lacks(release: Release, read: Floors) -> bool:
-    """Tell whether `release` lacks a symbol that what was `read` takes of it."""
+    """Return whether `release` lacks a symbol that what was `read` takes of it."""
     floor = read.needs.get(release.name)
     return floor is not None and not at_least(release.version, floor)
 

@@ -49,7 +49,7 @@ class UnknownRelease(NamedTuple):
 
 
 def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
-    """Tell whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
+    """Return whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
     distribution = matrix.distributions.get(package.name)
     return distribution is not None and not any(
         release.version == package.version and release.platform == platform
@@ -72,7 +72,7 @@ def without_known_files(facts: Facts, matrix: Matrix) -> tuple[Package, ...]:
 
 
 def is_unknown_build(facts: Facts, matrix: Matrix) -> bool:
-    """Tell whether the installed onnxruntime-gpu is a build that the matrix lacks.
+    """Return whether the installed onnxruntime-gpu is a build that the matrix lacks.
 
     It is another release, or one for another CUDA major under a number of PyPI's; where its
     provider was read, also one for a Python that PyPI has no wheel for.
@@ -131,7 +131,7 @@ def _place(facts: Facts) -> tuple[str, str]:
 
 
 def is_same_major(known: str, installed: str | None) -> bool:
-    """Tell whether a build for the CUDA `known` may be the one that says `installed` (or None)."""
+    """Return whether a build for the CUDA `known` may be one that says `installed` (or None)."""
     return numbers(installed or "")[:1] in {(), numbers(known)[:1]}
 
 

@@ -42,7 +42,7 @@ class NeededLibrary:
 
     @property
     def driver(self) -> bool:
-        """Tell whether the error is due to the driver: the library is part of it, or needs it."""
+        """Return whether the error is due to the driver: the library is part of it, or needs it."""
         error = self.error or ""
         part = error and DRIVER_FILE.match(self.name)
         return bool(part or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))

@@ -216,7 +216,7 @@ def allowed_by(allow: Sequence[str]) -> Allowed:
 
 
 def _loads_itself(plan: Plan, inputs: PlanInputs) -> bool:
-    """Tell whether the companion that loads the libraries is there once the plan is done."""
+    """Return whether the companion that loads the libraries is there once the plan is done."""
     coming = {companion.name for companion in plan.companions}
     return LIBRARIES in coming or inputs.facts.package(LIBRARIES) is not None
 

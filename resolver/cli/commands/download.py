@@ -19,7 +19,7 @@ def run(asked: DownloadRequest, environ: Mapping[str, str], language: Language) 
 
     Raises as `plan_group` and `download_groups`.
     """
-    _directory(asked.directory)  # a mistake is told before anything takes time
+    _directory(asked.directory)  # a mistake is reported before anything takes time
     planned = plan_group(asked.plan, environ, language)
     if isinstance(planned, int):
         return planned

@@ -139,7 +139,7 @@ def wheels_at_hand(plan: Plan, find_links: str | None) -> frozenset[str]:
 
 
 def _has_required(plan: Plan, target: Target, find_links: str | None) -> bool:
-    """Tell whether `--find-links` has a wheel of all that uv will have to choose."""
+    """Return whether `--find-links` has a wheel of all that uv will have to choose."""
     from ...index.pinning import files_in_folder, wheel_target_of
     from ...index.wheel_choice import find_newest
 

@@ -135,7 +135,7 @@ def _batch(shapes: Sequence[Shapes], number: int) -> int | None:
 
 
 def _faster(one: Timing, other: Timing) -> bool:
-    """Tell whether `one` is clearly faster; both were timed."""
+    """Return whether `one` is clearly faster; both were timed."""
     apart = (one.high_ms or 0.0) < (other.low_ms or 0.0)
     return apart and (one.median_ms or 0.0) * CLEAR < (other.median_ms or 0.0)
 

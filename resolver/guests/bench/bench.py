@@ -59,7 +59,7 @@ class Configuration:
         return self.binding or "use_tf32" in self.options
 
     def request(self) -> dict[str, object]:
-        """Return what `measure` is told."""
+        """Return what `measure` is given."""
         return {
             "key": self.key,
             "provider": "cuda" if self.on_gpu else "cpu",
@@ -149,7 +149,7 @@ class Bench:
 
 
 def has_tf32(release: str | None) -> bool:
-    """Tell whether a release knows `use_tf32`."""
+    """Return whether a release knows `use_tf32`."""
     return numbers(release or "") >= TF32_SINCE
 
 
@@ -177,7 +177,7 @@ def refinements(best: Configuration, report: ModelReport) -> tuple[Configuration
 
 
 def allows_graph(report: ModelReport) -> bool:
-    """Tell whether a CUDA graph can hold the model: all on the GPU, no control flow, no copies."""
+    """Return whether a CUDA graph can hold the model: all on GPU, no control flow, no copies."""
     copies = report.copies
     still = copies is not None and copies.to_device == 0 and copies.to_host == 0
     return still and not report.fallbacks and not CONTROL_FLOW & report.operators.keys()

@@ -47,7 +47,7 @@ def run(request: BenchRequest, environ: Mapping[str, str], language: Language) -
     if request.verify.provider != PROVIDERS[0]:
         clash = f"--provider {request.verify.provider}, MODEL.onnx, --bench"
         raise Error("flags-clash", flags=clash)
-    read_shapes(request.shape)  # a mistake is told before anything takes time
+    read_shapes(request.shape)  # a mistake is reported before anything takes time
     for model in request.words:
         if not Path(model).is_file():
             raise Error("model-unreadable", file=model, problem=cause("file-absent"))

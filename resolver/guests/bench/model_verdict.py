@@ -172,7 +172,7 @@ def _counts(total: int, on_cpu: int, missing: Sequence[str]) -> tuple[tuple[str,
 
 
 def _kind_of_end(end: str | None, log: str) -> str:
-    """Return what a process that did not come to its own end is told as."""
+    """Return what a process that did not come to its own end is reported as."""
     if end == "timeout":
         return "never-ends"
     full = end == "SIGKILL" or re.search(r"bad_alloc|MemoryError|Failed to allocate memory", log)

@@ -171,7 +171,7 @@ def _environment(asked: PlanRequest, shown: ShownInLog) -> str | None:
 
 
 def _is_another(looked: Looked, environment: str) -> bool:
-    """Tell whether the environment that was looked at is not the one that a log names."""
+    """Return whether the environment that was looked at is not the one that a log names."""
     return not (looked.facts.python.executable or "").startswith(environment)
 
 

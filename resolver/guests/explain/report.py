@@ -65,7 +65,7 @@ def explanation_sections(
 
 
 def _is_said(fix: Fix) -> bool:
-    """Tell whether it says only that a person does what stands under `fix:`."""
+    """Return whether it says only that a person does what stands under `fix:`."""
     return fix.why.code in {"mend-by-hand", "mend-other-program"} and fix.finding is None
 
 
@@ -91,7 +91,7 @@ def _fix(
         return [*rows, Row(text=listed)] if installs else rows
     rows = [Row(head=head, text=each.remedy)]
     owner = f"  # {texts.label('for-owner')}"
-    # the other commands of this program are told at the end, as they are for that machine
+    # the other commands of this program are shown at the end, as they are for that machine
     commands = [line for line in each.commands if not re.match("ortgpu-fix(?! download)", line)]
     rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", whole=True) for x in commands]
     return rows

@@ -1,4 +1,4 @@
-"""`lock --check FILE`: tell whether a lock still holds here, and what has drifted from it."""
+"""`lock --check FILE`: report whether a lock still holds here, and what has drifted from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
 
 def run(request: CheckLockRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Tell whether a lock still holds here, and what has drifted from it.
+    """Return whether a lock still holds here, and what has drifted from it.
 
     Where this machine has no GPU, as in CI, it is held against each machine of this platform that
     it was made for, with the environment that is here. Where no environment is named, it is held

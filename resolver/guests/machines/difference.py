@@ -33,7 +33,7 @@ class HostChange(NamedTuple):
 
     @property
     def falls_out(self) -> bool:
-        """Tell whether it could use the old state and cannot use the new one."""
+        """Return whether it could use the old state and cannot use the new one."""
         return bool(self.after) and not self.before
 
 

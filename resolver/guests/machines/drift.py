@@ -1,7 +1,7 @@
 """Drift: whether a lock still holds for a machine, and what has changed since it was written.
 
 The rules judge exactly the set of the lock. Every pin and hash that the matrix knows is compared
-with the matrix, and what is installed with the pins. A new plan tells what newer releases or
+with the matrix, and what is installed with the pins. A new plan shows what newer releases or
 another driver would change.
 """
 

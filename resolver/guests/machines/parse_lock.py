@@ -162,7 +162,7 @@ def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[
 
 
 def _named_by(address: str, marker: str, line: int, name: str | None = None) -> Iterator[ParsedPin]:
-    """Yield what an address that is none of a wheel builds, where its name or `#egg=` tells."""
+    """Yield what an address that is none of a wheel builds, where its name or `#egg=` says so."""
     named = _EGG.search(address) or _OF_VCS.match(address)
     name = name or (named and named[1])
     if name:

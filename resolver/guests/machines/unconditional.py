@@ -15,7 +15,7 @@ _MAIN = frozenset({"main", "default"})
 def unconditional(packages: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     """Return the names that are installed, each with the markers that must all hold for it.
 
-    `packages` are those of uv.lock, poetry.lock or pdm.lock. uv tells who requires what, from the
+    `packages` are those of uv.lock, poetry.lock or pdm.lock. uv says who requires what, from the
     project on (https://docs.astral.sh/uv/concepts/resolution/), Poetry from 2.0 on and PDM the
     groups of each package. Of an older Poetry nobody knows: its lock names neither.
     """
@@ -52,7 +52,7 @@ def _is_of_main(package: Mapping[str, Any]) -> bool:
 
 
 def _required(package: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a package of uv.lock requires without an extra; others tell it in other words."""
+    """Yield what a package of uv.lock requires without an extra; others say it in other words."""
     rows = package.get("dependencies")
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict):

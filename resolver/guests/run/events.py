@@ -1,4 +1,4 @@
-"""What was told of a program's sessions: lines of JSON in, values out.
+"""What was reported of a program's sessions: lines of JSON in, values out.
 
 Core. The lines are written by `children/`, in the processes of the program; a process that was
 killed may leave half a line, which is left out.
@@ -57,7 +57,7 @@ class InferenceSession:
     asked: tuple[Asked, ...] | None = None
     """None: no provider was named."""
     by_options: bool = False
-    """The session's options hold providers, whose names nobody tells."""
+    """The session's options hold providers, whose names nobody reports."""
     got: tuple[str, ...] | None = None
     """None: it could not be made."""
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class ImportedLibrary(NamedTuple):
 
     @property
     def makes_none(self) -> bool:
-        """Tell whether no session can come of it: it is not whole, or another of its name."""
+        """Return whether no session can come of it: it is not whole, or another of its name."""
         return self.name == "onnxruntime" and not self.available
 
 
@@ -161,7 +161,7 @@ class ProgramSeen:
 
 
 def parse_events(lines: Iterable[str]) -> ProgramSeen:
-    """Return what the lines of all processes tell; each process's are in their order."""
+    """Return what the lines of all processes report; each process's are in their order."""
     events = Events("\n".join(lines))
     sessions = {_id(row): _session(row) for row in events.all("session")}
     for change in events.all("providers"):

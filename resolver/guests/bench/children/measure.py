@@ -1,4 +1,4 @@
-"""Run one model on the CPU and on a GPU of the target environment, and tell what was measured.
+"""Run one model on the CPU and on a GPU of the target environment, and report what was measured.
 
     TARGET_PYTHON measure.py --scratch FOLDER [--lifeline] REQUEST
 

@@ -123,7 +123,7 @@ def fill(
 
 
 def is_named(name: Dimension) -> bool:
-    """Tell whether a free dimension has a name, which others may have, too."""
+    """Return whether a free dimension has a name, which others may have, too."""
     return isinstance(name, str) and name not in {"", "?"}
 
 

@@ -70,7 +70,7 @@ def together(
 
 
 def tried(key: str, shape: int | None, step: Callable[[], None]) -> bool:
-    """Do `step`, and tell where it fails; return whether it did not."""
+    """Do `step`, and report where it fails; return whether it did not."""
     try:
         step()
     except Exception as error:  # noqa: BLE001 - an answer like every other
@@ -103,7 +103,7 @@ def begin(tools: Any, session: Any, number: int, feed: Any, expected: list[list[
 
 
 def report_placement(session: Any, feed: Any) -> None:
-    """Run the first shape once more; tell the memory of it all, and where its nodes ran."""
+    """Run the first shape once more; report the memory of it all, and where its nodes ran."""
     session.run(0, feed)
     if session.free_before is not None:
         after = measure_session.free_memory(session.device)
@@ -150,7 +150,7 @@ def stretch(session: Any, number: int, feed: Any) -> list[float]:
 
 
 def is_steady(medians: list[float]) -> bool:
-    """Tell whether the last stretches took the same time."""
+    """Return whether the last stretches took the same time."""
     last = medians[-STEADY_BLOCKS:]
     if len(last) < STEADY_BLOCKS:
         return False
@@ -158,7 +158,7 @@ def is_steady(medians: list[float]) -> bool:
 
 
 def changing(running: list[Any], found: Found, ends: float) -> None:
-    """Run all shapes in turn, each known by now; tell what a run takes after another shape."""
+    """Run all shapes in turn, each known by now; report what a run takes after another shape."""
     for cycle in range(CYCLES):
         if cycle and time.monotonic() >= ends:
             return
