@@ -24,7 +24,7 @@ from ortgpu_fix.cli.flags import FORMATS
 from ortgpu_fix.cli.inputs import PlanInputs
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts.model import Driver, Gpu
-from ortgpu_fix.guests.machines.check_lock_command import held_against
+from ortgpu_fix.guests.machines.check_lock_command import machines_to_check
 from ortgpu_fix.guests.machines.parsed_lock import ParsedLock
 from ortgpu_fix.lock.groups import Group
 from ortgpu_fix.matrix.additions import additions_json
@@ -554,7 +554,7 @@ def test_only_a_machine_without_a_gpu_that_nobody_described_is_stood_in_for(
     )
     inputs = PlanInputs(facts, PlanOptions(), synthetic.matrix(), None, elsewhere)
 
-    [(held, named)] = held_against(locked, inputs, alone=False)
+    [(held, named)] = machines_to_check(locked, inputs, alone=False)
 
     assert named == (machine if stands_in else None)
     assert (held.driver, held.gpus) == (
@@ -562,7 +562,7 @@ def test_only_a_machine_without_a_gpu_that_nobody_described_is_stood_in_for(
     )
     nobody = replace(locked, machines=())
     for alone in (True, False):
-        assert held_against(nobody, inputs, alone=alone) == [(facts, None)]
+        assert machines_to_check(nobody, inputs, alone=alone) == [(facts, None)]
     everybody = [(machine, machine), (windows, windows)]
     windows_312 = windows._replace(python=windows.python._replace(version="3.12.1"))
     several = replace(locked, machines=(machine, windows_312))
@@ -570,6 +570,8 @@ def test_only_a_machine_without_a_gpu_that_nobody_described_is_stood_in_for(
         *(("3.12", ["3.12.1"]), (None, ["3.11.7", "3.12.1"]), ("3.1", ["3.1", "3.1"])),
         ("3.12.1", ["3.12.1"]),
     ):
-        rows = [] if elsewhere else held_against(several, inputs, alone=True, python=python)
+        rows = [] if elsewhere else machines_to_check(several, inputs, alone=True, python=python)
         assert elsewhere or [one.python.version for one, _ in rows] == versions
-    assert held_against(locked, inputs, alone=True) == ([(facts, None)] if elsewhere else everybody)
+    assert machines_to_check(locked, inputs, alone=True) == (
+        [(facts, None)] if elsewhere else everybody
+    )

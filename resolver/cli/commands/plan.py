@@ -52,10 +52,10 @@ def with_runs_on(plan: Plan, inputs: PlanInputs, asked: PlanRequest) -> Plan:
     """Return `plan` with the drivers and GPUs that its set can serve, where that is of interest."""
     if not (asked.json or asked.verbose or asked.machine.driver):
         return plan
-    from ...resolve.serving import set_runs_on
+    from ...resolve.serving import selection_runs_on
 
     known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)
-    return plan._replace(runs_on=set_runs_on(plan, inputs.facts, inputs.matrix, known))
+    return plan._replace(runs_on=selection_runs_on(plan, inputs.facts, inputs.matrix, known))
 
 
 def plan_exit_code(plan: Plan) -> int:

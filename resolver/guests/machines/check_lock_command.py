@@ -70,7 +70,7 @@ def _check(  # noqa: PLR0917
     locked = read_lock(text, file, included)
     alone = describes_environment(machine, environ, Path.cwd())
     inputs = gather_inputs(asked._replace(machine=machine), environ)
-    held_on = held_against(locked, inputs, alone=alone, python=machine.python)
+    held_on = machines_to_check(locked, inputs, alone=alone, python=machine.python)
     for facts, _ in held_on:
         require_known(facts)
     torch = any(pin.name == TORCH for pin in locked.pins)
@@ -88,7 +88,7 @@ def _check(  # noqa: PLR0917
     return DRIFT_EXIT[found.verdict]
 
 
-def held_against(
+def machines_to_check(
     locked: ParsedLock, inputs: PlanInputs, *, alone: bool, python: str | None = None
 ) -> Sequence[tuple[Facts, Facts | None]]:
     """Return the facts to hold a lock against, each with the machine that stands for this one.

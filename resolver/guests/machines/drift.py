@@ -14,7 +14,7 @@ from typing import Literal
 
 from ...facts.markers import marker_environment
 from ...facts.model import CPU_BUILD, GPU_BUILD, Facts
-from ...lock.locked_facts import locked_names, without_installed_set
+from ...lock.locked_facts import names_in_locks, without_locked_packages
 from ...matrix.model import Matrix
 from ...matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ...plan.model import Unlock
@@ -87,7 +87,7 @@ def drift(
     pins = [pin for pin in every if pin.applies(environment)]
     release = release_of(pins)
     differences = tuple(_differences(every, known))
-    bare = without_installed_set(facts, matrix, locked_names(matrix))
+    bare = without_locked_packages(facts, matrix, names_in_locks(matrix))
     against = why_not((*every, *locked.loose), known, facts, options, matrix)
     moved = tuple(_moved(pins, facts, with_owners_here(facts, matrix))) if installed else ()
     now = resolve(bare, options._replace(latest=True), matrix)
