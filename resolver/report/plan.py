@@ -18,7 +18,7 @@ from ..plan.reasons import Finding, Values
 from ..plan.wheels import short_name
 from .cases import cases_section, question_section
 from .conclusion import at_fault, command_section, is_for_you, verdict_section
-from .plan_document import way_text
+from .plan_document import alternative_text
 from .rejected import rejected_section
 from .steps import steps_section
 
@@ -134,7 +134,13 @@ def plan_sections(
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
     sections.append(_notes(plan, texts, verbose=verbose))
-    sections.append(Section(rows=tuple(Row(text=way_text(way, texts)) for way in plan.ways)))
+    sections.append(
+        Section(
+            rows=tuple(
+                Row(text=alternative_text(alternative, texts)) for alternative in plan.alternatives
+            )
+        )
+    )
     sections.append(_unlock(plan, texts, elsewhere=shows_other_index(plan, asked=verbose or asked)))
     sections.extend(besides)
     if plan.verdict == "impossible" and not verbose:

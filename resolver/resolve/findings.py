@@ -158,7 +158,7 @@ def _owner_findings(situation: Situation) -> Iterator[Finding]:
 
 
 def _provider_findings(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
-    """Say by which way the GPU is had, or what is wrong with onnxruntime-gpu."""
+    """Say what provides the GPU, or what is wrong with onnxruntime-gpu."""
     kept = (
         situation.alternative_provider
         if best and situation.uses_alternative_provider(best.build)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..facts.model import Facts
 from ..matrix.model import INSTALLED, Matrix
-from ..plan.model import OtherWay, Plan, PlanVerdict, Rejected
+from ..plan.model import Alternative, Plan, PlanVerdict, Rejected
 from ..plan.reasons import Named, reason
 from ..versions import major
 from .applications import unused_by
@@ -135,8 +135,8 @@ def _rejected(candidate: Candidate, why: Judgement, situation: Situation) -> Rej
     return Rejected(who.name, who.version, machine=why.machine, environment=why.environment)
 
 
-def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[OtherWay, ...]:
-    """Return the ways that `options` do not ask for, which work here and are not installed."""
+def alternatives(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Alternative, ...]:
+    """Return the providers that `options` do not ask for, which work here and are not installed."""
     if options.provider != "cuda":
         return ()
     made = resolve(facts, options._replace(provider=RTX), matrix, unlocking=False)
@@ -145,7 +145,7 @@ def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Othe
     if made.verdict != "fixable" or plugin is None or facts.package(plugin.name):
         return ()
     size = sum(wheel.size for wheel in made.install)
-    return (OtherWay(provider=RTX, by=Named(plugin.name, plugin.version), size=size),)
+    return (Alternative(provider=RTX, by=Named(plugin.name, plugin.version), size=size),)
 
 
 def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:

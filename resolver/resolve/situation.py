@@ -46,7 +46,7 @@ class Situation(NamedTuple):
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA, torch first."""
     onnxruntime: InstalledOnnxRuntime | None = None
-    """The installed one that is to have the GPU, by whatever way."""
+    """The installed one that is to have the GPU: onnxruntime-gpu, or an alternative."""
 
     def package(self, name: str) -> Package | None:
         """Return the installed distribution of this canonical name, or None."""

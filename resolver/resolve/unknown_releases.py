@@ -97,7 +97,7 @@ def with_installed_releases(
 ) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
     """Return `matrix` with a row for each installed release that it lacks, and those releases.
 
-    What gives onnxruntime the GPU by another way than onnxruntime-gpu is one of them.
+    What provides the GPU in place of onnxruntime-gpu is one of them.
     """
     matrix = with_owners_here(facts, matrix)
     platform, _ = _place(facts)

@@ -10,11 +10,11 @@ import synthetic
 from ortgpu_fix.cli.commands import plan as command
 from ortgpu_fix.cli.inputs import PlanInputs
 from ortgpu_fix.cli.parser import parse
-from ortgpu_fix.plan.model import OtherWay, Plan
+from ortgpu_fix.plan.model import Alternative, Plan
 from ortgpu_fix.plan.reasons import Named
 from ortgpu_fix.resolve.options import PlanOptions
 
-WAY = OtherWay(provider="tensorrt-rtx", by=Named("a-plugin", "0.5.0"), size=1)
+WAY = Alternative(provider="tensorrt-rtx", by=Named("a-plugin", "0.5.0"), size=1)
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_another_way(
     code = command.run(parse([*flags]).request, {}, "en")
 
     assert code == (1 if gpus else 3)
-    assert [plan.ways for plan in shown] == [(WAY,) if looked else ()]
+    assert [plan.alternatives for plan in shown] == [(WAY,) if looked else ()]

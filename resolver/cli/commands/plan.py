@@ -15,7 +15,7 @@ from ...messages.catalog import Language
 from ...plan.model import Plan
 from ...resolve.cases import plan_by_cases
 from ...resolve.opened import plan_for
-from ...resolve.resolver import other_ways
+from ...resolve.resolver import alternatives
 from .. import console
 from ..command_line import applying, looking, texts_for
 from ..inputs import PlanInputs, gather_inputs, wheels_given
@@ -40,8 +40,8 @@ def run(asked: PlanRequest, environ: Mapping[str, str], language: Language) -> i
     else:
         plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     if plan.verdict == "impossible" or (asked.verbose and not asked.json):
-        ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
-        plan = plan._replace(ways=ways)
+        found = alternatives(inputs.facts, inputs.options, inputs.matrix)
+        plan = plan._replace(alternatives=found)
     plan = with_runs_on(plan, inputs, asked)
     print_plan(plan, inputs, asked, language)
     show_age(environ)

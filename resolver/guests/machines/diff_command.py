@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(asked: DiffRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Say what the step from one state to another changes; 1 where a machine falls out.
+    """Say what the step from one state to another changes; 1 where a machine loses GPU support.
 
     Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`.
     """
