@@ -869,7 +869,7 @@ def test_an_unfinished_change_comes_first(stand: Stand) -> None:
     present = tuple(map(site.relative, metadata_folders(site)))
     change = JournaledChange(site)
     change.begin(Begin(plan="x", removed=(), installed=(), present=present))
-    change.set_aside([str(stand.venv.site / "onnxruntime" / "__init__.py")])
+    change.back_up([str(stand.venv.site / "onnxruntime" / "__init__.py")])
 
     assert code_of(stand, stand.plan(GOOD)).code == "unfinished-change"
     assert len(recover_interrupted(site)) == 1

@@ -91,7 +91,7 @@ def test_what_is_set_aside_is_recorded_as_it_was(site: Site, change: JournaledCh
     Path(site.purelib, "a").chmod(0o700)
     seen = tuple(filter(None, map(fingerprint, paths)))
 
-    change.set_aside(paths)
+    change.back_up(paths)
 
     assert change.touched
     moved, emptied = records(change)
@@ -119,7 +119,7 @@ def test_a_folder_in_which_something_is_left_stays(site: Site, change: Journaled
     path = put(site, "a/b/one.py")
     put(site, "a/other.py")
 
-    change.set_aside([path])
+    change.back_up([path])
 
     _, emptied = records(change)
     assert isinstance(emptied, RemovedFolders)
@@ -128,7 +128,7 @@ def test_a_folder_in_which_something_is_left_stays(site: Site, change: Journaled
 
 
 def test_where_no_folder_is_emptied_none_is_recorded(site: Site, change: JournaledChange) -> None:
-    change.set_aside([put(site, "one.py")])
+    change.back_up([put(site, "one.py")])
     assert [type(record) for record in records(change)] == [MovedFiles]
 
 
@@ -138,7 +138,7 @@ def test_a_folder_that_something_is_mounted_on_stays(
     path = put(site, "a/one.py")
     monkeypatch.setattr(os.path, "ismount", lambda name: str(name).endswith("/a"))
 
-    change.set_aside([path])
+    change.back_up([path])
 
     assert Path(site.purelib, "a").is_dir()
 
@@ -211,7 +211,7 @@ def test_every_step_is_on_the_disk_before_the_next(site: Site, steps: Steps) -> 
     assert flushed(steps) >= {str(change.folder / "reserve")}
 
     steps.clear()
-    change.set_aside([gone])
+    change.back_up([gone])
     moves = [at for at, (step, _) in enumerate(steps) if step == "move"]
     assert [steps[at][1] for at in moves] == [gone, f"{kept}/b"]
     assert steps[0] == ("flush", journal)
@@ -239,7 +239,7 @@ def test_the_folder_that_a_file_was_taken_from_is_flushed(
     one, other = put(site, "a/one.py"), put(site, "b/two.py")
     stays = Path(put(site, "a/stays.py")).parent
 
-    change.set_aside([one, other])
+    change.back_up([one, other])
 
     last = max(at for at, (step, _) in enumerate(steps) if step == "move")
     assert flushed(steps[last:]) == {str(change.folder / "aside"), str(stays)}
