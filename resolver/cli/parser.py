@@ -151,7 +151,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     """
     line = _read(argv)
     if line.command == "help" or {"help", "version", "completions"} & line.options.keys():
-        return _help(line, whole="-h" not in argv)
+        return _help(line, full="-h" not in argv)
     _check_partners(line)
     for guest in FOUND.values():
         guest.check(line)
@@ -163,7 +163,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     return Invocation(line.command, made(row.request, values), line.options, line.named)
 
 
-def _help(line: CommandLine, *, whole: bool) -> Invocation:
+def _help(line: CommandLine, *, full: bool) -> Invocation:
     """Return what shows the help of a command, which needs nothing else to be right."""
     shown = line.named if line.command == PLAN and not line.options.get("dry_run") else line.command
     if line.command == "help":
@@ -171,7 +171,7 @@ def _help(line: CommandLine, *, whole: bool) -> Invocation:
         shown = line.words[0] if line.words else None
         for word in line.words:
             _require_command(word)
-    request = made(HelpRequest(command=shown, whole=whole), line.options)
+    request = made(HelpRequest(command=shown, full=full), line.options)
     return Invocation("help", request, line.options, line.named)
 
 

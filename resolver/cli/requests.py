@@ -185,7 +185,7 @@ class HelpRequest(NamedTuple):
 
     command: str | None = None
     """None: of the whole program."""
-    whole: bool = True
+    full: bool = True
     version: bool = False
     completions: str | None = None
 

@@ -247,7 +247,7 @@ def _unlock(plan: Plan, texts: Texts, *, elsewhere: bool) -> Section:
 
 def looking_section(commands: Sequence[str], texts: Texts) -> Section:
     """Return the commands that look for builds that are not known yet."""
-    rows = (Row(text=command, whole=True) for command in commands)
+    rows = (Row(text=command, unwrapped=True) for command in commands)
     return Section(heading=texts.label("look-elsewhere"), rows=tuple(rows))
 
 

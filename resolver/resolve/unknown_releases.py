@@ -196,8 +196,8 @@ def _with_build(
         taken = like and f"{GPU_BUILD} {like.version}"
         taken = f"{package.name} {installed.like}" if installed.like else taken
         unknown = (*unknown, UnknownRelease(named.name, named.version, taken))
-    whole = package.name != GPU_BUILD or _is_whole(facts, package, matrix)
-    if not whole or (like is None and provider is None):
+    complete = package.name != GPU_BUILD or _is_complete(facts, package, matrix)
+    if not complete or (like is None and provider is None):
         return matrix, tuple(unknown)
     build = _build(installed, cuda or "", like, facts, matrix)
     toolkits = matrix.toolkits
@@ -213,7 +213,7 @@ def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | No
     return next(wheels, None)
 
 
-def _is_whole(facts: Facts, package: Package, matrix: Matrix) -> bool:
+def _is_complete(facts: Facts, package: Package, matrix: Matrix) -> bool:
     folder = facts.onnxruntime
     others = [
         other

@@ -19,7 +19,7 @@ from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
 from ortgpu_fix.cli.flags import FORMATS, SHELLS, Flag, Heading
 from ortgpu_fix.cli.guests import FLAGS, NAMES, flags_of
-from ortgpu_fix.cli.help import COLUMNS, GROUPS, HelpWords, short_help, whole_help
+from ortgpu_fix.cli.help import COLUMNS, GROUPS, HelpWords, full_help, short_help
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.sections import width
@@ -59,7 +59,7 @@ def test_what_is_said_of_flags_is_of_flags_that_the_command_takes(command: str) 
 def test_it_fits(language: Any, command: str | None, columns: int) -> None:
     """Commands to paste and the line of usage stay whole."""
     words = HelpWords(TABLE, language, columns)
-    for said in (whole_help(command, words), short_help(command, words)):
+    for said in (full_help(command, words), short_help(command, words)):
         lines = [line for line in said.splitlines() if "ortgpu-fix " not in line]
 
         assert [line for line in lines if width(line) > columns] == []
@@ -69,7 +69,7 @@ def test_it_fits(language: Any, command: str | None, columns: int) -> None:
 @pytest.mark.parametrize("command", TABLE["commands"])
 def test_nothing_is_lost_where_lines_break(language: Any, command: str) -> None:
     words = HelpWords(TABLE, language, 60)
-    said = whole_help(command, words)
+    said = full_help(command, words)
 
     for of_command, example in EXAMPLES:
         assert f"\n  {example}\n" in said or of_command != command
@@ -201,7 +201,7 @@ def test_a_terminal_that_says_no_width_gets_that_of_a_pipe(
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_whole_has_the_commands_in_groups_by_job(language: Any) -> None:
     words = HelpWords(TABLE, language)
-    lines = whole_help(None, words).splitlines()
+    lines = full_help(None, words).splitlines()
 
     heads = [f"  {words.heading(group)}" for group in GROUPS]
     assert [line for line in lines if line in heads] == heads
@@ -211,7 +211,7 @@ def test_the_whole_has_the_commands_in_groups_by_job(language: Any) -> None:
 
 @pytest.mark.parametrize("command", TABLE["commands"])
 def test_a_flag_stands_once_under_a_heading(command: str) -> None:
-    said = whole_help(command, ENGLISH)
+    said = full_help(command, ENGLISH)
     told = flags_in(said)
 
     assert len(told) == len(set(told))
@@ -231,7 +231,7 @@ def test_a_flag_stands_once_under_a_heading(command: str) -> None:
     ],
 )
 def test_what_a_command_takes_is_told(command: str, flags: list[str]) -> None:
-    said = whole_help(command, ENGLISH)
+    said = full_help(command, ENGLISH)
 
     assert [flag for flag in flags if flag not in flags_in(said)] == []
 
@@ -248,14 +248,14 @@ def test_what_a_command_takes_is_told(command: str, flags: list[str]) -> None:
     ],
 )
 def test_a_flag_is_described_for_its_command(command: str, name: str, text: str) -> None:
-    said = " ".join(whole_help(command, ENGLISH).split())
+    said = " ".join(full_help(command, ENGLISH).split())
 
     assert re.search(rf"--{name}(?: FILE)? {re.escape(text)} ", said)
 
 
 @pytest.mark.parametrize(("command", "indent"), [("run", 2), ("apply", 4)])
 def test_exit_codes_stand_in_a_column(command: str, indent: int) -> None:
-    said = whole_help(command, ENGLISH)
+    said = full_help(command, ENGLISH)
 
     assert f"\n  2{' ' * indent}wrong command line" in said
     assert ("\n  130  interrupted (Ctrl-C)" in said) is (command == "apply")
@@ -264,7 +264,7 @@ def test_exit_codes_stand_in_a_column(command: str, indent: int) -> None:
 
 @pytest.mark.parametrize("command", TABLE["commands"])
 def test_a_command_has_its_own_exit_codes_alone(command: str) -> None:
-    said = whole_help(command, ENGLISH).rpartition("Exit codes\n")[2]
+    said = full_help(command, ENGLISH).rpartition("Exit codes\n")[2]
 
     assert [int(line.split()[0]) for line in said.splitlines() if line] == (
         TABLE["commands"][command]["exits"]

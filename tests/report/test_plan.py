@@ -946,10 +946,10 @@ def test_the_first_sentence_is_the_verdict_and_the_command_is_the_last_line(
     if last:
         assert sections[-1].rows == (
             Row(text=last, style="bold"),
-            Row(text="ortgpu-fix --apply", style="bold", whole=True),
+            Row(text="ortgpu-fix --apply", style="bold", unwrapped=True),
         )
     else:
-        assert not any(row.whole for each in sections for row in each.rows)
+        assert not any(row.unwrapped for each in sections for row in each.rows)
 
 
 @pytest.mark.parametrize(

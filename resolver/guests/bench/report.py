@@ -117,7 +117,7 @@ def bench_sections(bench: Bench, advice: Advice, texts: Texts) -> tuple[Section,
     sections.append(Section(heading=texts.label("bench"), rows=tuple(failed)))
     advised = [Row(text=texts.advice(row)) for row in advice.rows]
     if advice.options is not None:
-        advised.append(Row(text=option_text(advice.options), whole=True))
+        advised.append(Row(text=option_text(advice.options), unwrapped=True))
     sections.append(Section(heading=texts.label("advice"), rows=tuple(advised)))
     return tuple(section for section in sections if section.rows)
 

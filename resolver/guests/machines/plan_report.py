@@ -110,7 +110,7 @@ def _verdict(made: FleetPlan, texts: Texts, command: str, *, served: bool) -> Se
         )
     groups = len(made.groups)
     text = texts.label("fleet-together" if groups == 1 else "fleet-apart", count=groups)
-    row = Row(text=command, style="bold", whole=True)
+    row = Row(text=command, style="bold", unwrapped=True)
     return Section(rows=(Row(text=text, style="bold"), row))
 
 

@@ -99,7 +99,7 @@ def program_sections(report: ProgramReport, texts: Texts) -> tuple[Section, ...]
     sections = [Section(heading=report.command, rows=tuple(row for row in rows if row.text))]
     sections += [_group_section(each, texts) for each in report.groups]
     if commands := _commands(report):
-        shown = tuple(Row(text=text, whole=True) for text in commands)
+        shown = tuple(Row(text=text, unwrapped=True) for text in commands)
         sections.append(Section(heading=texts.label("run-next"), rows=shown))
     return tuple(sections)
 
