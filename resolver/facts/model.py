@@ -196,7 +196,7 @@ class Package(NamedTuple):
     version: str
     requires: tuple[str, ...] = ()
     provided: bool = False
-    """True for the stand-in that this program installs."""
+    """True for the placeholder that this program installs."""
     intact: bool = True
     """False where files that it lists are missing."""
     libraries: tuple[str, ...] = ()

@@ -53,7 +53,7 @@ class Installed(NamedTuple):
     local: bool = False
     """It was installed from a directory (PEP 610): the user's own sources."""
     provided: bool = False
-    """True for the stand-in that this program installs."""
+    """True for the placeholder that this program installs."""
     missing: int = 0
     """How many shared libraries of an nvidia distribution are missing or replaced; of another that
     onnxruntime requires 1 where its module is gone."""

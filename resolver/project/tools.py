@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from ..companions.contents import LIBRARIES, STAND_IN
+from ..companions.contents import LIBRARIES, PLACEHOLDER
 from ..errors import Error
 from ..utils.process import Finished, Runner
 from ..utils.programs import find_program
@@ -82,7 +82,7 @@ class Tool(NamedTuple):
     def lock(self, *, again: bool) -> list[str]:
         """Return the command that locks what has to be; `again`: all other versions stay."""
         if self.name == "pdm":
-            return ["update", "--no-sync", STAND_IN, LIBRARIES] if again else ["lock"]
+            return ["update", "--no-sync", PLACEHOLDER, LIBRARIES] if again else ["lock"]
         if self.name == "pipenv":
             return ["upgrade", "--dev"] if again else ["lock"]
         more = ["--no-update"] if self._classic else ["--offline"] if self._alone else []
@@ -178,7 +178,7 @@ def _without_ours(pipfile_lock: bytes) -> bytes:
     """Return a lock of Pipenv that lacks our two: where an entry changes its path it keeps it."""
     document = _pipfile_lock(pipfile_lock)
     for rows in document.values():
-        for name in (STAND_IN, LIBRARIES):
+        for name in (PLACEHOLDER, LIBRARIES):
             rows.pop(name, None)
     return json.dumps(document).encode() if document else pipfile_lock
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..companions.contents import LIBRARIES, STAND_IN, expected_companions, is_version_of
+from ..companions.contents import LIBRARIES, PLACEHOLDER, expected_companions, is_version_of
 from ..facts.model import GPU_BUILD, Library, Package
 from ..matrix.model import IN_TORCH, INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
@@ -141,18 +141,18 @@ def _companions(
     """Return the companions that are `expected` and not installed.
 
     They are installed with other changes; alone only if the interpreter is known to use them, and
-    the stand-in only if a package requires onnxruntime.
+    the placeholder only if a package requires onnxruntime.
     """
     missing: list[Companion] = []
     for name, version in expected.items():
         installed = situation.package(name)
-        stand_in = name == STAND_IN
-        wished = situation.options.provide if stand_in else situation.options.autoload
+        placeholder = name == PLACEHOLDER
+        wished = situation.options.provide if placeholder else situation.options.autoload
         present = installed is not None and is_version_of(installed.version, version)
-        if stand_in and installed is not None:
+        if placeholder and installed is not None:
             present = present and installed.provided
         used = situation.facts.python.autoload is not None and (
-            not stand_in or situation.environment.demanded(name)
+            not placeholder or situation.environment.demanded(name)
         )
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
-from ..companions.contents import LIBRARIES, LINE, STAND_IN
+from ..companions.contents import LIBRARIES, LINE, PLACEHOLDER
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
@@ -336,12 +336,12 @@ def _companion_findings(
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
     if (
-        STAND_IN in names
-        and situation.environment.demanded(STAND_IN)
-        and STAND_IN not in changes.uninstall
+        PLACEHOLDER in names
+        and situation.environment.demanded(PLACEHOLDER)
+        and PLACEHOLDER not in changes.uninstall
     ):
         by = tuple(
-            sorted((demand.by for demand in situation.environment.demanded(STAND_IN)), key=str)
+            sorted((demand.by for demand in situation.environment.demanded(PLACEHOLDER)), key=str)
         )
         yield finding("onnxruntime-not-provided", "warning", by=by)
     if (

@@ -33,7 +33,7 @@ class PlanOptions(NamedTuple):
     autoload: bool = True
     """Install the companion that preloads the CUDA libraries."""
     provide: bool = True
-    """Install the stand-in for packages that require onnxruntime by name."""
+    """Install the placeholder for packages that require onnxruntime by name."""
     requirements: tuple[RequirementLine, ...] = ()
     """Lines of the user's own files, which the plan must leave satisfied."""
     small: bool = False

@@ -31,7 +31,7 @@ from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.journaled_change import JournaledChange
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, size_of
-from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
+from ortgpu_fix.companions.build import library_wheel, placeholder_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index, Limits
@@ -231,7 +231,7 @@ def test_how_many_wheels_come_is_said(stand: Stand, tmp_path: Path) -> None:
 
     stand.apply(
         stand.plan(GOOD, own),
-        companions=[stand_in_wheel("1.26.0")],
+        companions=[placeholder_wheel("1.26.0")],
         progress=lambda code, /, **values: said.append((code, values)),
     )
 
@@ -294,7 +294,7 @@ def test_an_installed_version_that_no_index_has_is_no_problem(stand: Stand) -> N
 def test_a_wheel_made_here_is_installed_too(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
 
-    stand.apply(stand.plan(GOOD), companions=[stand_in_wheel("1.26.0")])
+    stand.apply(stand.plan(GOOD), companions=[placeholder_wheel("1.26.0")])
 
     assert stand.names() == stand.names() | {"onnxruntime": "1.26.0", "onnxruntime-gpu": "1.26.0"}
     assert (stand.venv.site / "onnxruntime" / "__init__.py").exists()
@@ -666,7 +666,7 @@ def test_what_the_python_below_has_is_not_of_the_change(stand: Stand, tmp_path: 
     stand.before = state_of(stand.venv.folder)
     plan = stand.plan(GOOD, uninstall=("onnxruntime",))
 
-    stand.apply(plan, companions=[stand_in_wheel("1.26.0")])
+    stand.apply(plan, companions=[placeholder_wheel("1.26.0")])
 
     target = stand.venv.target()
     assert [one.version for one in target.installed if one.key == "onnxruntime"] == [

@@ -20,7 +20,7 @@ import pytest
 from stand import CUDA, GOOD, REQUIRES, Stand
 
 from ortgpu_fix.apply.before_change import Allowed
-from ortgpu_fix.companions.build import stand_in_wheel
+from ortgpu_fix.companions.build import placeholder_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
@@ -215,7 +215,7 @@ def test_nothing_new_for_pip_check_and_uv_pip_check(stand: Stand) -> None:
     before, kept = complaints(), digests()
     assert [line for line in before if "protobuf" in line]
 
-    stand.apply(stand.plan(GOOD), companions=[stand_in_wheel("1.26.0")], allowed=Allowed())
+    stand.apply(stand.plan(GOOD), companions=[placeholder_wheel("1.26.0")], allowed=Allowed())
 
     assert complaints() == before
     assert digests() == kept

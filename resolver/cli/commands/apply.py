@@ -79,7 +79,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
             console.print_sections(sections)
         return plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    with _reader_expected():
+    with _broken_pipe_as_interruption():
         if not asked.json:
             shown = sections
             if found and found.changes:
@@ -119,7 +119,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
 
 
 @contextlib.contextmanager
-def _reader_expected() -> Iterator[None]:
+def _broken_pipe_as_interruption() -> Iterator[None]:
     """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`."""
     try:
         yield

@@ -61,7 +61,7 @@ class Observation(NamedTuple):
     """What is there instead, or why it cannot be seen: a label of the texts."""
 
 
-def look(
+def observe(
     explanations: Sequence[Explanation],
     table: FailureTable,
     facts: Facts,
@@ -69,10 +69,10 @@ def look(
     releases: Collection[str] = (),
 ) -> tuple[Observation, ...]:
     """Return what the machine says of each explanation; `releases`: those that the matrix holds."""
-    return tuple(_look(each, table, facts, plan, releases) for each in explanations)
+    return tuple(_observe(each, table, facts, plan, releases) for each in explanations)
 
 
-def _look(
+def _observe(
     explanation: Explanation,
     table: FailureTable,
     facts: Facts,

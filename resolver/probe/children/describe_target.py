@@ -147,7 +147,7 @@ def distributions() -> list[dict[str, Any]]:
     """Return every distribution on sys.path, in its order; of one name the first is in use.
 
     An image's layer, or `pip install --target`, leaves the old metadata of a name beside the new:
-    the stand-in that this program installed is not the one whose files are there.
+    the placeholder that this program installed is not the one whose files are there.
     """
     rows: list[Any] = []
     for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
