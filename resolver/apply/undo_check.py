@@ -105,7 +105,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     moves = [(absolute(site, path), name, seen) for path, name, seen in moves_of(records)]
     install = install_of(records)
     created = {absolute(site, path) for path in install.created} if install else set()
-    # What Python compiled of the new modules since goes with them.
+    # What Python compiled of the new modules since is removed with them.
     ours = created.union(derived(created))
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
     _compare_created(found, site, records, in_place)
@@ -216,7 +216,7 @@ def _compare_distributions(
         else:
             others |= files
         found.stays |= (files & touched) - moved
-    if found.theirs:  # what others own as well, or Python itself, does not go with them
+    if found.theirs:  # what others own as well, or Python itself, is not removed with them
         for path in known.intersection(metadata_folders(site)):
             others |= recorded_files(path) or set()
         python = {path for path in found.theirs if is_interpreter(site, path)}

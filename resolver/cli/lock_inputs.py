@@ -83,7 +83,7 @@ def plan_group(
 
 
 def _group(made: Plan, inputs: PlanInputs) -> Group | None:
-    """Return the set of the plan `made` as the lock of one machine; None where nothing works.
+    """Return the packages of the plan `made` as the lock of one machine; None where nothing works.
 
     It is planned again from nothing, for the release that the plan has: what is installed there
     will not be where the lock is.

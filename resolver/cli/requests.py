@@ -104,7 +104,7 @@ class ApplyRequest(NamedTuple):
 
 
 class CheckRequest(NamedTuple):
-    """Say whether an environment is right."""
+    """Say whether an environment is OK."""
 
     plan: PlanRequest = PlanRequest()
     quiet: bool = False

@@ -133,5 +133,5 @@ class LineReader:
 
 
 def _dotted(value: str) -> str:
-    """Return `120` as `12.0`; any other value as it is."""
+    """Return `120` as `12.0`; any other value unchanged."""
     return value if "." in value else f"{value[:-1]}.{value[-1]}"

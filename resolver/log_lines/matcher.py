@@ -58,7 +58,7 @@ _FRAME = re.compile(r"\A(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
 class _View(NamedTuple):
-    """A piece as it is, or with its lines joined, and where each part of it stood."""
+    """A piece unchanged, or with its lines joined, and where each part of it stood."""
 
     text: str
     starts: Sequence[int] = ()

@@ -372,7 +372,7 @@ class Matrix(NamedTuple):
     data_center: frozenset[str] = frozenset()
     """The names of GPUs for data centres."""
     own_providers: Mapping[str, str] = MappingProxyType({})
-    """By other builds of onnxruntime: the execution provider that goes with them."""
+    """By other builds of onnxruntime: the execution provider that is removed with them."""
     plugin_since: Mapping[str, str] = MappingProxyType({})
     """By other builds of onnxruntime: the first release that is a plugin in a folder of its own."""
     training: frozenset[str] = frozenset()

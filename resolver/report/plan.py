@@ -151,7 +151,7 @@ def plan_sections(
 
 
 def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
-    """Mark what of the machine is right, and what is not."""
+    """Mark what of the machine is OK, and what is not."""
     marks = dict.fromkeys(range(len(machine.rows)), " ")
     fault = at_fault(plan, facts)
     if plan.verdict != "impossible" or fault is not None:
@@ -180,7 +180,7 @@ def _problems(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
 
 
 def _notes(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
-    """Return what is worth knowing and not wrong, and what stays as it is."""
+    """Return what is worth knowing and not wrong, and what stays unchanged."""
     rows: list[Row] = []
     for finding in plan.findings:
         if finding.severity == "info" and (verbose or finding.code != "system-library"):
@@ -218,7 +218,7 @@ def _shortened(values: Values) -> Values:
 
 
 def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
-    """Yield the line that says which machines the set can serve."""
+    """Yield the line that says which machines the packages support."""
     if plan.runs_on is not None:
         ranges = (texts.versions(gpu[::-1]) for gpu in plan.runs_on.gpus)
         gpus = texts.label("list-comma").join(ranges) or texts.label("none")
@@ -228,7 +228,7 @@ def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
 def shows_other_index(plan: Plan, *, asked: bool) -> bool:
     """Return whether a plan says which other index may have more: nobody knows before it is read.
 
-    So not where PyPI has what works as things are, unless more is `asked`.
+    So not where PyPI has what works, unless more is `asked`.
     """
     return asked or plan.verdict == "impossible" or bool(plan.needs)
 

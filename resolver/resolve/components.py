@@ -35,7 +35,7 @@ from .torch_libraries import releases_in_torch
 
 
 class Component(NamedTuple):
-    """A distribution beside onnxruntime-gpu in the set."""
+    """A distribution beside onnxruntime-gpu in the selection."""
 
     release: Release
     installed: bool

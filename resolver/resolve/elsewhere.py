@@ -93,7 +93,7 @@ def _serves(feed: Feed, situation: Situation) -> bool:
 def _usable(feed: Feed, situation: Situation, now: str | None) -> Iterator[str]:
     """Yield the newest release above `now` that would work, were it in `feed`; none if none does.
 
-    A torch of the plan's own choice goes with any.
+    A torch of the plan's own choice works with any.
     """
     tried = situation if situation.options.torch == "keep" else without_torch(situation)
     for build in _imagined(feed, tried):

@@ -213,7 +213,7 @@ class Environment:
         return dict.fromkeys(name for part in self._parts for name in part.lines)
 
     def version(self, name: str) -> str | None:
-        """Return the version that requirements of `name` are held against; None: there is none.
+        """Return the version that requirements of `name` are compared with; None: there is none.
 
         The GPU build meets what the CPU build meets: both have the same modules.
         """

@@ -356,7 +356,7 @@ def _companion_findings(
 
 
 def _project_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
-    """Name the tool that would undo the fix, and what it needs to bring the set itself.
+    """Name the tool that would undo the fix, and what it needs to install the packages itself.
 
     The files of uv, Poetry, PDM and Pipenv are written by `--apply --write`.
     """

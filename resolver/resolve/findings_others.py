@@ -107,7 +107,7 @@ def _cudnn_of(libraries: Iterable[str]) -> set[str]:
 
 
 def removal_findings(situation: Situation, changes: Changes) -> Iterator[Finding]:
-    """Say why others go, and what goes with them; and what nothing needs, and stays."""
+    """Say why others are removed, and what with them; and what nothing needs, and stays."""
     going = {package.name for package in changes.orphaned}
     for code, packages in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
         if packages:

@@ -37,7 +37,7 @@ class PlanOptions(NamedTuple):
     requirements: tuple[RequirementLine, ...] = ()
     """Lines of the user's own files, which the plan must leave satisfied."""
     small: bool = False
-    """The fewest bytes that are right by what was read, instead of the toolkit's newest patch."""
+    """The smallest wheels known to be compatible, instead of the newest patch of the toolkit."""
     torch: str = "keep"
     """`keep` the installed torch; `match`: replace it where another fits better; or a specifier
     (`==2.7.1+cu128`, `>=2.6`) of the torch to install, or the label of its CUDA (`cu128`)."""

@@ -41,7 +41,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     """Return the plan for the machine and environment of `facts`.
 
     What installed packages demand is let go, where that is allowed, only if nothing works with it:
-    so a plan that reports a conflict is made again as it is when the conflict is allowed.
+    so a plan that reports a conflict is made again with the conflict allowed.
     `unlocking` False leaves out the unlocks: they take longer than all the rest.
     """
     if options.conflicts:

@@ -1,6 +1,6 @@
 """What an installed set can serve: the driver that it needs, the GPUs, and what speaks against it.
 
-Asked of a set as it is, on a machine or in a lock; the rules ask of sets that could be installed.
+Asked of packages on a machine or in a lock; the rules ask of packages that could be installed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
 def selection_runs_on(
     plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]
 ) -> RunsOn | None:
-    """Return which drivers and GPUs the set of `plan` can serve, of the capabilities `known`.
+    """Return which drivers and GPUs the packages of `plan` support, of the capabilities `known`.
 
     None where there is no set, or its onnxruntime is no build of which that is known.
     """

@@ -33,7 +33,7 @@ class Situation(NamedTuple):
     abi: str
     """The ABI tag of the target: `cp311`, `cp313t`."""
     gpus: tuple[Gpu, ...] | None
-    """The GPUs that must be able to run the set; None: not known."""
+    """The GPUs that must be able to run the packages; None: not known."""
     driver_cuda: str | None
     """The newest CUDA that the driver supports, as it reports or by its branch; None: not known."""
     markers: Mapping[str, str]

@@ -100,7 +100,7 @@ class LenientObject:
         return [LenientObject(_of_type(row, dict) or {}) for row in self.values(key) or ()]
 
     def mapping(self, key: str) -> Mapping[str, object]:
-        """Return an object as it is, or an empty one."""
+        """Return an object, or an empty one."""
         return _of_type(self._value.get(key), dict) or {}
 
     def items(self) -> list[tuple[str, object]]:

@@ -110,7 +110,7 @@ class TorchRun:
 
     @property
     def correct(self) -> bool:
-        """Return whether both results are right."""
+        """Return whether both results are correct."""
         results = (self.product, self.convolution)
         return self.error is None and all(
             result is not None and result <= TOLERANCE for result in results

@@ -31,7 +31,7 @@ from .model_report import (
 )
 
 CUDA = "cuda"
-"""The key of the GPU's configuration as it is without any option."""
+"""The key of the GPU's configuration without any option."""
 WITHOUT_TF32 = "cuda-without-tf32"
 HALF_TOLERANCE = 2e-2
 """For float16: ten bits of mantissa, and sums of many such products."""

@@ -41,7 +41,7 @@ CUDNN = "nvidia-cudnn"
 FAMILIES = {"curand": "nvidia-curand", "cudnn": CUDNN, "cudnn-part": CUDNN}
 """How the wheels begin that bring a part which several majors of CUDA have under one name."""
 OTHERS_CUDNN = "here-others-cudnn"
-"""Why it is so here where an installed package wants another cuDNN than the set has."""
+"""Why it is so here where an installed package wants another cuDNN than the plan has."""
 DRIVER_UNSEEN = "here-driver-unseen"
 """Why it is not so here where the driver is new enough, and the program did not see it."""
 
@@ -172,7 +172,7 @@ def _comes(library: LibraryName, plan: Plan) -> bool:
 
 
 def _cudnn_majors(plan: Plan) -> set[str]:
-    """Return the major of the cuDNN that the set has."""
+    """Return the major of the cuDNN that the plan has."""
     return {each.version.split(".")[0] for each in plan.selection if each.name.startswith(CUDNN)}
 
 

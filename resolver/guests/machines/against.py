@@ -25,7 +25,7 @@ from .parsed_lock import ParsedPin
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""
 LACKS = "lock-lacks"
-"""The code of a reason: what the set needs, and the lock does not install."""
+"""The code of a reason: what the packages need, and the lock does not install."""
 KnownWheels = dict[tuple[str, str], dict[str, set[_Place]]]
 """What each wheel is for, by its hash, by name and version of the distribution."""
 
@@ -110,7 +110,7 @@ def _broken(pins: Sequence[ParsedPin], situation: Situation) -> Iterator[Reason]
 def _against_packages(
     pins: Sequence[ParsedPin], facts: Facts, options: PlanOptions, matrix: Matrix
 ) -> tuple[Reason, ...]:
-    """Return why exactly the set of `pins` cannot work on the machine of `facts`."""
+    """Return why exactly the packages of `pins` cannot work on the machine of `facts`."""
     release = release_of(pins)
     if release is None:
         system = f"{facts.platform.system} {facts.platform.machine}"

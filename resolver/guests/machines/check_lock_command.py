@@ -24,7 +24,7 @@ DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 def run(request: CheckLockRequest, environ: Mapping[str, str], language: Language) -> int:
     """Return whether a lock still holds here, and what has drifted from it.
 
-    Where this machine has no GPU, as in CI, it is held against each machine of this platform that
+    Where this machine has no GPU, as in CI, it is checked for each machine of this platform that
     it was made for, with the environment that is here. Where no environment is named, it is held
     against all of those, and nothing is compared with what is installed. One that names nothing of
     ours has nothing to hold.

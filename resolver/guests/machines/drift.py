@@ -1,8 +1,8 @@
 """Drift: whether a lock still holds for a machine, and what has changed since it was written.
 
-The rules judge exactly the set of the lock. Every pin and hash that the matrix knows is compared
-with the matrix, and what is installed with the pins. A new plan shows what newer releases or
-another driver would change.
+The rules judge exactly the packages of the lock. Every pin and hash that the matrix knows is
+compared with the matrix, and what is installed with the pins. A new plan shows what newer releases
+or another driver would change.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Drift:
     """The build of onnxruntime that the lock installs on this machine; None: it has none for it."""
     differences: tuple[Difference, ...]
     against: tuple[Reason, ...]
-    """Why the set cannot work here."""
+    """Why the packages cannot work on this machine."""
     moved: tuple[MovedPin, ...]
     newest: str | None
     """The newest release that works on this machine, where it is newer than the locked one."""
@@ -67,7 +67,7 @@ class Drift:
     matrix_moved: bool
     """The lock was made with another matrix."""
     compared: bool = True
-    """It was held against what is installed, too."""
+    """It was compared with what is installed, too."""
     machine: Facts | None = None
     """The machine of the lock's header that stands for one without a GPU."""
 

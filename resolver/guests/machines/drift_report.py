@@ -20,8 +20,8 @@ def drift_json(
     """Return the document that `lock --check --json` prints; `texts` must be English.
 
     `verdict` is `holds`, `drifted` or `impossible`; `differences` name the lines of the lock that
-    the matrix contradicts, `environment` what is installed otherwise, `reasons` why the set cannot
-    work here, `machine` the one of the lock's header that stands for this one.
+    the matrix contradicts, `environment` what is installed otherwise, `reasons` why the packages
+    cannot work here, `machine` the one of the lock's header that stands for this one.
     """
     release = found.release
     return {
