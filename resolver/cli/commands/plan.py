@@ -94,7 +94,7 @@ def print_plan(
         from ...report.project import project_section
 
         besides.append(project_section(found.project, found.changes, texts, found.problem))
-    url = next((row.url for row in plan.unlock if row.url), "")
+    url = next((unlock.url for unlock in plan.unlock if unlock.url), "")
     if url and shows_other_index(plan, asked=asked.verbose or chooses):
         besides.append(looking_section(looking(asked.options, url, inputs.facts), texts))
     sections = plan_sections(

@@ -142,8 +142,10 @@ def _write_page(  # noqa: PLR0917
     loaded = verification.libraries if verification.verdict == "works" else ()  # else listed before
     more = {
         "page-findings": [Row(text=line) for line in said or [texts.label("page-no-findings")]],
-        "page-versions": [Row(*row) for row in _versions(found, measured.report.onnxruntime)],
-        "loaded": [Row(head=row.name, text=row.path) for row in loaded],
+        "page-versions": [
+            Row(*library) for library in _versions(found, measured.report.onnxruntime)
+        ],
+        "loaded": [Row(head=library.name, text=library.path) for library in loaded],
     }
     added = [Section(heading=texts.label(key), rows=tuple(rows)) for key, rows in more.items()]
     machine = machine_section(found, texts)._replace(heading=texts.label("machine"))

@@ -59,8 +59,8 @@ def _changes(found: Update, texts: Texts) -> Iterator[Row]:
     ):
         if before != after:
             yield Row(head, texts.label("diff-change", old=before or "-", new=after or "-"))
-    for row in found.clashes:
-        text = texts.label("diff-clash", name=str(row.by), cudnn=row.cudnn)
+    for clash in found.clashes:
+        text = texts.label("diff-clash", name=str(clash.by), cudnn=clash.cudnn)
         yield Row(head="cuDNN", text=text, style="red")
     if found.dropped:
         yield Row(texts.label("diff-dropped"), ", ".join(found.dropped), style="red")

@@ -181,7 +181,7 @@ def grouped(
             text = _without_times(session)
             if text not in explained:
                 found = explain(text) if text.strip() else ()
-                explained[text] = tuple(row for row in found if row.severity != "info") or found
+                explained[text] = tuple(each for each in found if each.severity != "info") or found
             why = explained[text]
         frame = made.maker.frame if made.maker else None
         names = None if session.asked is None else tuple(each.name for each in session.asked)

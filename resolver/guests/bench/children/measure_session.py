@@ -79,7 +79,7 @@ class Session:
         after = threads()
         self.threads = after - before + 1 if before and after else None
         self.session.disable_fallback()
-        self.outputs = [row.name for row in self.session.get_outputs()]
+        self.outputs = [output.name for output in self.session.get_outputs()]
 
     def run(self, number: int, feed: Feed, expected: list[Any] | None = None) -> float:
         """Run with the inputs of shape `number`; return how many milliseconds it took.

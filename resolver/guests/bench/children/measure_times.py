@@ -38,8 +38,8 @@ def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -
         return
     again = reference.session.run(reference.outputs, found[0][1])
     report("repeated", outputs=rows_of(tools, reference, again, expected[0]))  # the random differ
-    for row in request["configurations"]:
-        for session in together(tools, found, expected, [row], 0):
+    for configuration in request["configurations"]:
+        for session in together(tools, found, expected, [configuration], 0):
             tried(session.key, None, partial(report_placement, session, found[0][1]))
 
 
@@ -79,11 +79,11 @@ def tried(key: str, shape: int | None, step: Callable[[], None]) -> bool:
     return True
 
 
-def create(tools: Any, row: dict[str, Any], running: list[Any], *, profile: bool) -> None:
+def create(tools: Any, configuration: dict[str, Any], running: list[Any], *, profile: bool) -> None:
     """Make a session for a configuration, and add it to those that are `running`."""
-    report("doing", what="session", key=row["key"])
-    tools.log(placement=profile and row["provider"] == "cuda")
-    session = measure_session.Session(tools, row, profile=profile)
+    report("doing", what="session", key=configuration["key"])
+    tools.log(placement=profile and configuration["provider"] == "cuda")
+    session = measure_session.Session(tools, configuration, profile=profile)
     tools.log(placement=False)
     providers = session.session.get_providers()
     report("session", key=session.key, create_ms=session.create_ms, providers=providers)
