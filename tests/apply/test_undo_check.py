@@ -259,12 +259,6 @@ def test_a_link_in_the_place_of_a_folder_would_lead_elsewhere(tmp_path: Path) ->
     ]
 
 
-def test_without_records_nothing_differs(tmp_path: Path) -> None:
-    change = Change(tmp_path)
-
-    assert compare(change.site, change.folder, ()) == Comparison()
-
-
 @dataclass
 class Tree:
     """An environment, and the folder of a change."""
@@ -327,15 +321,6 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(site, folder)
 
 
-@pytest.mark.parametrize("end", [(), (COMMIT,)])
-def test_what_was_set_aside_and_is_there_differs_in_nothing(
-    tree: Tree, end: tuple[Record, ...]
-) -> None:
-    tree.back_up("a.py")
-
-    assert tree.compared(*end) == {}
-
-
 def test_links_are_compared_by_where_they_lead(tree: Tree) -> None:
     aside = tree.folder / "aside" / "0"
     tree.path("link").symlink_to("one")
@@ -353,23 +338,6 @@ def test_links_are_compared_by_where_they_lead(tree: Tree) -> None:
     assert tree.compared() == {}
 
 
-def test_what_is_back_already_is_lost_of_a_change_that_was_done(tree: Tree) -> None:
-    """While it goes on, or back, the last step may be missing; afterwards nobody moves it."""
-    tree.back_up("a.py").rename(tree.path("a.py"))
-
-    assert tree.compared() == {}
-    assert tree.compared(Mark(step="undo")) == {}
-    assert tree.compared(COMMIT) == {"lost": {"a.py"}}
-
-
-def test_what_comes_in_the_place_of_what_went_is_ours(tree: Tree) -> None:
-    tree.back_up("a.py")
-    tree.come("a.py")
-
-    assert tree.compared() == {}
-    assert tree.compared(COMMIT) == {}
-
-
 def test_a_file_among_the_metadata_that_is_back_already_is_nobody_s(tree: Tree) -> None:
     """The folder went and came under one name, and an undo was killed on its way."""
     tree.back_up("new-1.dist-info/notes").rename(tree.path("new-1.dist-info/notes"))
@@ -379,48 +347,6 @@ def test_a_file_among_the_metadata_that_is_back_already_is_nobody_s(tree: Tree) 
 
     tree.put("new-1.dist-info/more")
     assert tree.compared(Mark(step="undo")) == {"changed": {"new-1.dist-info/more"}}
-
-
-@pytest.mark.parametrize("seen", [True, False])
-def test_what_has_come_is_known_by_its_bytes(tree: Tree, *, seen: bool) -> None:
-    tree.come("new.py", seen=seen)
-    assert tree.compared() == {}
-
-    os.utime(tree.path("new.py"), ns=(1, 1))  # written again, or a copy
-    assert tree.compared() == {}
-    tree.path("new.py").write_text("NEW")
-    assert tree.compared() == {"changed": {"new.py"}}
-    tree.path("new.py").write_text("much longer")
-    assert tree.compared() == {"changed": {"new.py"}}
-
-
-def test_a_file_among_the_metadata_that_did_not_come_is_named(tree: Tree) -> None:
-    info = "new-1.dist-info"
-    tree.put(f"{info}/METADATA", "m")
-    tree.put(f"{info}/METADATA.ortgpu-fix.tmp", "a copy that was cut")
-    digest = hashlib.sha256(b"m").hexdigest()
-    tree.records.append(
-        Install(
-            created=(f"{info}/METADATA",),
-            whole=(info,),
-            standing=(),
-            sizes=(1,),
-            hashes=(digest,),
-        )
-    )
-    assert tree.compared() == {}
-
-    tree.put(f"{info}/direct_url.json", "{}")
-    assert tree.compared() == {"changed": {f"{info}/direct_url.json"}}
-
-
-def test_a_link_in_the_place_of_a_folder_leads_nothing_anywhere(tree: Tree) -> None:
-    tree.back_up("package/a.py")
-    tree.path("package").rmdir()
-    tree.path("elsewhere").mkdir()
-    tree.path("package").symlink_to("elsewhere")
-
-    assert tree.compared() == {"lost": {"package"}}
 
 
 def test_the_most_telling_difference_comes_first(tree: Tree) -> None:

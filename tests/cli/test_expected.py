@@ -31,14 +31,10 @@ def example(*packages: Facts, **more: object) -> Facts:
     ("gpu", "shown"),
     [
         ("RTX4060", "RTX4060 (compute capability 8.9)"),
-        ("rtx 4060 ti", "rtx 4060 ti (compute capability 8.9)"),
         ("RTX4060Ti", "RTX4060Ti (compute capability 8.9)"),
-        ("RTX 2080Super", "RTX 2080Super (compute capability 7.5)"),
-        ("gtx1080", "gtx1080 (compute capability 6.1)"),
         ("sm_89", "compute capability 8.9"),
         ("compute_89", "compute capability 8.9"),
         ("SM_120a", "compute capability 12.0"),
-        ("8.9", "compute capability 8.9"),
         ("A100, sm_75", "A100 (compute capability 8.0), compute capability 7.5"),
     ],
 )
@@ -51,36 +47,10 @@ def test_a_gpu_may_be_spelled_as_people_do(
     assert f" {head}         {shown}, from --gpu\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("gpu", ["89", "sm_", "sm_8.9", "compute", "4060Titan"])
+@pytest.mark.parametrize("gpu", ["89", "4060Titan"])
 def test_what_is_no_gpu_is_still_refused(gpu: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert __main__.main(["--driver", "580.95.05", "--gpu", gpu]) == 2
     assert "is not a compute capability or a known GPU" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("label", "code", "release"),
-    [("cu128", 1, "+cu128"), ("cu118", 1, "+cu118"), ("cu999", 3, None)],
-)
-def test_torch_may_be_asked_for_by_its_cuda(
-    label: str, code: int, release: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found, said = told(example(), tmp_path, capsys, "--torch", label, "--json")
-    plan = json.loads(said)
-    rows = (plan["selection"] or {"packages": []})["packages"]
-    torch = [row["version"] for row in rows if row["name"] == "torch"]
-
-    assert found == code
-    assert [row.endswith(release or "-") for row in torch] == ([True] if release else [])
-
-
-def test_the_installed_torch_stays_at_its_release_where_its_cuda_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, said = told(
-        example({"name": "torch", "version": "2.7.1+cu118"}), tmp_path, capsys, "--torch", "cu126"
-    )
-
-    assert "2.7.1+cu118 → 2.7.1" in said
 
 
 def test_a_release_that_is_not_known_names_what_reads_newer_ones(
@@ -101,36 +71,17 @@ def test_what_is_chosen_later_is_one_line(
     assert said.count("uv picks") == 1
 
 
-FEED = "https://aiinfra.pkgs.visualstudio.com/PublicPackages/_packaging/onnxruntime-cuda-{}/pypi/"
-
-
 @pytest.mark.parametrize(
-    ("torch", "cudnn", "named"),
-    [("2.3.1", "8.9.2.26", True), ("2.5.1", "9.1.0.70", False), ("1.13.1", "8.5.0.96", False)],
+    ("label", "code", "release"),
+    [("cu128", 1, "+cu128"), ("cu999", 3, None)],
 )
-def test_a_torch_with_cuda_12_and_cudnn_8_is_told_of_the_index_with_such_builds(
-    torch: str, cudnn: str, *, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_torch_may_be_asked_for_by_its_cuda(
+    label: str, code: int, release: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It was impossible unless torch moves."""
-    wheel = f"nvidia-cudnn-cu1{1 if torch.startswith('1.') else 2}"
-    facts = example(
-        {"name": "torch", "version": torch, "requires": [f"{wheel}=={cudnn}"]},
-        {"name": wheel, "version": cudnn},
-    )
-    _, said = told(facts, tmp_path, capsys)
+    found, said = told(example(), tmp_path, capsys, "--torch", label, "--json")
+    plan = json.loads(said)
+    rows = (plan["selection"] or {"packages": []})["packages"]
+    torch = [row["version"] for row in rows if row["name"] == "torch"]
 
-    assert (FEED.format(12) in said) is named
-
-
-@pytest.mark.parametrize(("gpu", "named"), [("3.5", False), ("3.7", True), ("5.2", True)])
-def test_a_gpu_below_all_code_is_not_sent_to_another_index(
-    gpu: str, *, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = example(
-        driver={"version": "470.256.02", "cuda": "11.4"},
-        gpus=[{"name": None, "compute_capability": gpu}],
-    )
-    facts["python"]["version"] = "3.13.1"
-    _, said = told(facts, tmp_path, capsys)
-
-    assert (FEED.format(11) in said) is named
+    assert found == code
+    assert [row.endswith(release or "-") for row in torch] == ([True] if release else [])

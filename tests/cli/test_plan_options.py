@@ -12,12 +12,7 @@ from ortgpu_fix.cli.parser import parse
 
 @pytest.mark.parametrize(
     ("words", "conflicts", "providers"),
-    [
-        ((), False, False),
-        (("--allow", "conflicts"), True, False),
-        (("--allow", "provider"), False, True),
-        (("--allow", "conflicts", "--allow", "provider"), True, True),
-    ],
+    [((), False, False), (("--allow", "conflicts", "--allow", "provider"), True, True)],
 )
 def test_nothing_is_allowed_that_nobody_names(
     words: tuple[str, ...], *, conflicts: bool, providers: bool

@@ -45,9 +45,7 @@ def test_what_is_no_name_of_one_gpu_is_refused(name: str) -> None:
     [
         ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "8.0"),
         ("NVIDIA-H100-80GB-HBM3-SHARED", "9.0"),
-        ("Tesla-T4-SHARED", "7.5"),
         ("8x H100", "9.0"),
-        ("QuadroP4000", "6.1"),
     ],
 )
 def test_the_labels_of_a_cluster(name: str, known: str) -> None:
@@ -58,11 +56,8 @@ def test_the_labels_of_a_cluster(name: str, known: str) -> None:
     ("spelled", "platform"),
     [
         ("linux_x86_64", "linux-x86_64"),
-        ("linux_aarch64", "linux-aarch64"),
-        ("windows-arm64", "windows-arm64"),
         ("windows_aarch64", "windows-arm64"),
         ("windows_x86_64", "windows"),
-        ("windows", "windows"),
     ],
 )
 def test_a_platform_as_it_is_printed(spelled: str, platform: str) -> None:
@@ -98,10 +93,8 @@ def test_a_c_library_written_by_hand(written: str, read: str, tmp_path: Path) ->
     [
         (["--facts", "a.json", "b.json", "c.json"], ("a.json", "b.json", "c.json"), None),
         (["lock", "--facts", "a.json", "b.json", "-o", "x"], ("a.json", "b.json"), None),
-        (["--facts", "a.json", "b.json", "lock"], ("a.json", "b.json"), None),
         (["explain", "--facts", "a.json", "error.log"], ("a.json",), "error.log"),
         (["lock", "--check", "--facts", "a.json", "./b.lock"], ("a.json",), "./b.lock"),
-        (["--facts", "a.json", "--json"], ("a.json",), None),
     ],
 )
 def test_several_files_after_one_flag(

@@ -230,7 +230,6 @@ def test_the_memory_that_a_log_takes_does_not_grow_with_it(
 
 @pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.exhaustive
 @pytest.mark.untraced
 def test_a_log_of_a_gigabyte_takes_little_memory_and_seconds(tmp_path: Path) -> None:
     some = server_log(200_000)

@@ -128,7 +128,6 @@ def test_a_conda_environment_that_a_file_here_makes(
 
 @pytest.mark.slow
 @pytest.mark.online
-@pytest.mark.decisive
 @pytest.mark.parametrize("kind", ["uv", "requirements"])
 def test_a_project_that_was_changed_makes_the_same_environment_again(
     tmp_path: Path, kind: str
