@@ -226,12 +226,12 @@ def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
 
 def test_what_a_command_installs_counts_the_wheels_of_nvidia() -> None:
     found = explain_log(MISSING, TABLE)
-    mends = Mending(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
+    fix = Fix(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
 
     def last(*installs: str) -> str:
         text = plain(
             explanation_sections(
-                found, EN, (Here("unseen"),), mends, command="do", installs=installs
+                found, EN, (Observation("unseen"),), fix, command="do", installs=installs
             )
         )
         return next(line.strip() for line in text.splitlines() if "installs" in line)
