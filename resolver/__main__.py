@@ -70,7 +70,7 @@ def _run(arguments: Sequence[str], command: Callable[[], int]) -> int:
 
 
 def _error_of(error: Exception) -> Error:
-    """Return what a user is told of what no command expects."""
+    """Return what a user is shown of what no command expects."""
     if isinstance(error, OSError) and error.filename:
         return Error("path-forbidden", path=error.filename, cause=error.strerror)
     return Error("internal", cause=f"{type(error).__name__}: {error}")

@@ -229,7 +229,7 @@ def _swap(
                 sync_files(file.source for file in incoming)
                 change.begin(begin, files=len(paths) + len(incoming))
                 progress("set-aside", files=len(paths))
-                change.set_aside([*paths, *replaced], copied=replaced)
+                change.back_up([*paths, *replaced], copied=replaced)
                 change.place(incoming, tree.infos, [*tree.folders, *map(str, made)])
                 note_times(homes, tree.infos)
                 progress("verify")
@@ -240,11 +240,11 @@ def _swap(
         except BaseException as error:
             with contextlib.suppress(Exception):  # whoever reads what is said may be gone
                 progress("restore")
-            _put_back(site, change)
+            _restore(site, change)
             raise _outcome(error, change) from error
 
 
-def _put_back(site: Site, change: JournaledChange) -> None:
+def _restore(site: Site, change: JournaledChange) -> None:
     """Roll back. Raises Error `restore-…`, whatever goes wrong."""
     if not change.begun:
         with contextlib.suppress(OSError):
@@ -254,7 +254,7 @@ def _put_back(site: Site, change: JournaledChange) -> None:
         roll_back(site, change.folder)
     except Error as error:
         if error.code in _GONE and not change.touched:
-            return  # nothing had been done that was to be put back
+            return  # nothing had been done that was to be restored
         if error.code.startswith("restore-"):
             raise
         listed = error.values.get("names") or error.values.get("paths") or error

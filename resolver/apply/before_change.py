@@ -1,7 +1,7 @@
 """Refuses a change before it begins: whose the environment is, who uses its files, their paths.
 
-On Linux a mapped file can be moved and stays usable: the user is told. On Windows an open file may
-be impossible to move, and a long path to write, which must be known before the first one is moved.
+On Linux a mapped file can be moved and stays usable: the user is informed. On Windows an open file
+may be impossible to move, and a long path to write: known before the first one is moved.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
 def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
     """Raise Error `needs-flags`, `would-conflict` or `would-lose`, before any download.
 
-    All of it the plan has told.
+    All of it is in the plan.
     """
     if plan.needs:
         flags = " ".join(word for need in plan.needs for word in NEEDED_FLAGS[need])
@@ -149,7 +149,7 @@ if sys.platform == "win32":
     import winreg
 
     def _long_paths_enabled() -> bool:
-        """Tell whether programs that declare it, as Python does, can use longer paths."""
+        """Return whether programs that declare it, as Python does, can use longer paths."""
         with contextlib.suppress(OSError):
             place = r"SYSTEM\CurrentControlSet\Control\FileSystem"
             with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:

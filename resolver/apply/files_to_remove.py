@@ -1,4 +1,4 @@
-"""Finds the files to set aside before others are installed; changes nothing.
+"""Finds the files to back up before others are installed; changes nothing.
 
 Several distributions may own one file (all `nvidia-*` share `nvidia/__init__.py`, both builds of
 onnxruntime share everything): it is removed where all its owners are, or a new wheel has it too.
@@ -41,7 +41,7 @@ def files_to_remove(
     incoming: Mapping[str, str],
     whole: Iterable[str],
 ) -> tuple[str, ...]:
-    """Return the absolute paths of all files to set aside, sorted.
+    """Return the absolute paths of all files to back up, sorted.
 
     `names` are the canonical names of the distributions to remove, with those that are `coming`
     again; `incoming` has the SHA-256 (or "") of every file that will be written by its path, as

@@ -142,7 +142,7 @@ def roll_back(
         with failures.noted(str(folder)):
             (folder / "reserve").unlink(missing_ok=True)
         _note_begin(folder, records)
-        _put_all_back(site, folder, records, found, failures)
+        _restore_all(site, folder, records, found, failures)
         if failures.first is None:
             with failures.noted(journal):
                 delete_journal(folder)
@@ -189,32 +189,32 @@ class _Failures:
             yield
         except Error:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the others are put back
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are restored
             self.first = self.first or (path, error)
             self.count += 1
 
 
-def _put_all_back(
+def _restore_all(
     site: Site,
     folder: Path,
     records: tuple[Record, ...],
     found: Comparison,
     failures: _Failures,
 ) -> None:
-    aside = str(folder / "aside")
-    moves = [(absolute(site, path), join(aside, name)) for path, name, _ in moves_of(records)]
-    moved_back = {path for path, source in moves if not os.path.lexists(source)}
+    backups = str(folder / "aside")
+    moves = [(absolute(site, path), join(backups, name)) for path, name, _ in moves_of(records)]
+    restored = {path for path, source in moves if not os.path.lexists(source)}
     trash = _Trash(folder / "trash", failures)
     install = install_of(records)
     if install is not None:
-        _remove_created(site, install, found.stays | moved_back, trash)
-    trash.take(sorted(found.theirs - moved_back))
+        _remove_created(site, install, found.stays | restored, trash)
+    trash.take(sorted(found.theirs - restored))
     for path in sorted(emptied_folders(found.theirs, site), key=len, reverse=True):
         with contextlib.suppress(OSError):
             os.rmdir(path)
     for relative, mode, name in emptied_of(records):
         with failures.noted(relative):
-            _put_folder_back(site, absolute(site, relative), mode, join(aside, name))
+            _restore_folder(site, absolute(site, relative), mode, join(backups, name))
     for path, source in moves:
         if os.path.lexists(source):
             with failures.noted(path):
@@ -231,11 +231,11 @@ def _put_all_back(
             sync_folder(name)
 
 
-def _put_folder_back(site: Site, path: str, mode: int, aside: str) -> None:
+def _restore_folder(site: Site, path: str, mode: int, backup: str) -> None:
     """Put a folder back that is `aside`, or make it."""
     make_folder(os.path.dirname(path), site)  # it went with what had come later
-    if not os.path.lexists(path) and os.path.isdir(aside):
-        move_folder(aside, path)
+    if not os.path.lexists(path) and os.path.isdir(backup):
+        move_folder(backup, path)
     make_folder(path, site)
     if os.stat(path).st_mode & 0o7777 != mode:
         os.chmod(path, mode)

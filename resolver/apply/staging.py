@@ -192,7 +192,7 @@ def _unpack(
         for home, origin in homes.items():
             if home.name == companion.file:
                 _write_origin(root, home, origin)
-    if any(root.rglob("*.py")):  # a stand-in has none
+    if any(root.rglob("*.py")):  # a placeholder has none
         compile_modules(uv, root, into)
 
 

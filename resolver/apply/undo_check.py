@@ -1,7 +1,7 @@
 """Refuses an undo where files changed: compares the environment with the journal of the change.
 
 What is there must be what the change left: every file that it wrote as it wrote it, every file that
-it set aside still there, nothing in the places that become free, and in the shared folders no
+it backed up still there, nothing in the places that become free, and in the shared folders no
 distribution that came later. Reads only.
 """
 
@@ -54,7 +54,7 @@ class Comparison:
     changed: set[str] = field(default_factory=set)
     """Paths with something else at them."""
     lost: set[str] = field(default_factory=set)
-    """Paths that cannot be put back: what was set aside is not there any more."""
+    """Paths that cannot be restored: what was backed up is not there any more."""
     came: set[str] = field(default_factory=set)
     """Metadata folders of distributions that came later, and have files in the shared folders."""
     theirs: set[str] = field(default_factory=set)
@@ -63,7 +63,7 @@ class Comparison:
     """Files of the change that a distribution which came later owns as well."""
 
     def differences(self, site: Site) -> tuple[str, ...]:
-        """Return all that differs, the most telling first, relative to site-packages."""
+        """Return all that differs, the most important first, relative to site-packages."""
         names = [Path(path).name for path in sorted(self.came)]
         paths = sorted(self.lost) + sorted(self.changed)
         return tuple(names + [site.relative(path) for path in paths])
@@ -80,7 +80,7 @@ def check_undoable(
     """Compare the environment with the `records` of the change in `folder`, and return that.
 
     Raises Error `undo-changed` where something else changed the environment (or the distributions
-    `names`), unless `allow_changed`; `undo-impossible` where what was set aside is not there.
+    `names`), unless `allow_changed`; `undo-impossible` where the backup is not there.
     """
     found = compare(site, folder, records)
     if found.lost:
@@ -105,7 +105,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     moves = [(absolute(site, path), name, seen) for path, name, seen in moves_of(records)]
     install = install_of(records)
     created = {absolute(site, path) for path in install.created} if install else set()
-    # What Python compiled of the new modules since goes with them.
+    # What Python compiled of the new modules since is removed with them.
     ours = created.union(derived(created))
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
     _compare_created(found, site, records, in_place)
@@ -132,11 +132,11 @@ def _compare_moved(
     created: set[str],
     committed: bool,  # noqa: FBT001
 ) -> set[str]:
-    """Compare what was set aside; return the paths at which the file from before is."""
+    """Compare what was backed up; return the paths at which the file from before is."""
     in_place: set[str] = set()
     for path, name, seen in moves:
-        aside = join(str(folder / "aside"), name)
-        kept, current = fingerprint(aside), fingerprint(path)
+        backup = join(str(folder / "aside"), name)
+        kept, current = fingerprint(backup), fingerprint(path)
         is_original = is_same(current, seen)
         if kept is None:  # not moved yet, or moved back already
             if committed or not is_original:
@@ -145,7 +145,7 @@ def _compare_moved(
                 in_place.add(path)
         elif kept[:2] != seen[:2]:
             found.lost.add(path)
-        elif is_original and _hold_the_same(path, aside):
+        elif is_original and _hold_the_same(path, backup):
             # A copy to another filesystem that was killed before its last step.
             in_place.add(path)
         elif current is not None and path not in created:
@@ -153,9 +153,9 @@ def _compare_moved(
     return in_place
 
 
-def _hold_the_same(path: str, aside: str) -> bool:
+def _hold_the_same(path: str, backup: str) -> bool:
     """Return whether two files, or else two links, are equal: the time alone proves little."""
-    one, other = Path(path), Path(aside)
+    one, other = Path(path), Path(backup)
     with contextlib.suppress(OSError):
         if one.is_symlink():
             return one.readlink() == other.readlink()
@@ -216,7 +216,7 @@ def _compare_distributions(
         else:
             others |= files
         found.stays |= (files & touched) - moved
-    if found.theirs:  # what others own as well, or Python itself, does not go with them
+    if found.theirs:  # what others own as well, or Python itself, is not removed with them
         for path in known.intersection(metadata_folders(site)):
             others |= recorded_files(path) or set()
         python = {path for path in found.theirs if is_interpreter(site, path)}

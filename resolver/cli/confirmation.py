@@ -1,4 +1,4 @@
-"""Ask before a change, and tell what was left after it."""
+"""Ask before a change, and report what was left after it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def user_language(environ: Mapping[str, str]) -> Language:
 
 
 def is_language_set(environ: Mapping[str, str]) -> bool:
-    """Tell whether the user chose a language: the locale C is none."""
+    """Return whether the user chose a language: the locale C is none."""
     names = ("ORTGPU_FIX_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
     value = next((environ[name] for name in names if environ.get(name)), "C")
     return value.partition(".")[0].upper() not in {"C", "POSIX"} or sys.platform == "win32"
@@ -154,7 +154,7 @@ def write_file(file: str, content: str, texts: Texts) -> None:
 
 
 def print_notice(text: str) -> None:
-    """Tell the user something that is not the answer itself: on stderr."""
+    """Show the user something that is not the answer itself: on stderr."""
     note()
     print(clean_text(text), file=sys.stderr)
 
@@ -166,7 +166,7 @@ def print_question(text: str) -> None:
 
 
 def print_above(bars: RichConsole, text: str) -> None:
-    """Tell the user something above the bars that `rich` draws."""
+    """Show the user something above the bars that `rich` draws."""
     note(wipes=False)
     bars.print(clean_text(text), highlight=False, markup=False)
 
@@ -234,5 +234,5 @@ class _Lines:
 
 
 def is_debugging(environ: Mapping[str, str]) -> bool:
-    """Tell whether the user wants to see what is behind an error."""
+    """Return whether the user wants to see what is behind an error."""
     return environ.get(DEBUG, "") not in {"", "0"}

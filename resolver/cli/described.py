@@ -34,7 +34,7 @@ PLATFORMS = {
     "windows": Platform(system="windows", machine="x86_64"),
     "windows-arm64": Platform(system="windows", machine="aarch64"),
 }
-"""By the values of `--platform`, and by what a driver's release tells."""
+"""By the values of `--platform`, and by what a driver's version shows."""
 _WINDOWS_RELEASE = re.compile(r"(\d{3})\.\d{2}")
 _FIRST_OF_FIVES = 430
 
@@ -58,7 +58,7 @@ def start_looking(machine: MachineOptions, environ: Mapping[str, str]) -> ProbeP
 
 
 def describes_environment(machine: MachineOptions, environ: Mapping[str, str], cwd: Path) -> bool:
-    """Tell whether the environment is a new one, of which the Python's version is all there is.
+    """Return whether the environment is a new one, of which the Python's version is all there is.
 
     So it is where `--python` is a version, where `--platform` names another system than a Python
     here has, and where nothing names an environment and none is needed: what this program has in

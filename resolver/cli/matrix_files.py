@@ -51,7 +51,7 @@ def _report_other_owner(folder: Path, language: Language) -> None:
 
 
 def is_own_place(path: Path) -> bool:
-    """Tell whether `path`, or its nearest parent that is there, belongs to this user."""
+    """Return whether `path`, or its nearest parent that is there, belongs to this user."""
     places = (path, *path.parents)
     nearest = next((one for one in places if os.path.exists(one)), None)  # noqa: PTH110 - or no right
     return nearest is None or _is_ours(nearest)
@@ -125,7 +125,7 @@ def other_lines(file: Path, index_url: str) -> list[bytes]:
 
 
 def show_age(environ: Mapping[str, str], today: str | None = None) -> None:
-    """Tell who sits at a terminal that the newest row of the matrix is old; plans never know."""
+    """Warn on a terminal that the newest row of the matrix is old; plans never know."""
     if not sys.stderr.isatty():
         return
     from datetime import date, datetime, timezone

@@ -71,7 +71,7 @@ def _without_credentials(index: str | None, default: str) -> str:
 
 
 def _specifier(wish: str | None, refusal: str) -> str:
-    """Return `1.26.0` as `==1.26.0`, and a specifier as it is; raise Error `refusal` for others."""
+    """Return `1.26.0` as `==1.26.0`, a specifier unchanged; raise Error `refusal` else."""
     if not wish:
         return ""
     text = f"=={wish}" if wish[0].isdigit() else wish
@@ -102,7 +102,7 @@ def _cuda(cuda: str | None) -> str | None:
 
 
 def is_capability(text: str) -> bool:
-    """Tell whether a GPU of the command line is no name: `8.9`, `sm_89`."""
+    """Return whether a GPU of the command line is no name: `8.9`, `sm_89`."""
     return bool(_CAPABILITY.fullmatch(text) or _TARGET.fullmatch(text))
 
 

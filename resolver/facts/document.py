@@ -105,7 +105,7 @@ def from_json(document: object, ignored: list[str] | None = None) -> Facts:
 
 
 def _is_newer(written_by: str) -> bool:
-    """Tell whether a newer program than this one wrote a document: `ortgpu-fix 0.4.0`."""
+    """Return whether a newer program than this one wrote a document: `ortgpu-fix 0.4.0`."""
     name, _, release = written_by.partition(" ")
     return name == PROGRAM and newest_first(release) > newest_first(__version__)
 

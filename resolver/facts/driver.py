@@ -91,7 +91,7 @@ def judge_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> 
 
 
 def _present(evidence: Evidence) -> bool:
-    """Tell whether there is a driver, or something that might be one and gives no reply.
+    """Return whether there is a driver, or something that might be one and gives no reply.
 
     NVML without its kernel module is no driver: distributions install it for monitors.
     """

@@ -32,14 +32,14 @@ class LibraryReply(NamedTuple):
     file: str | None = None
 
     def answered(self, *codes: int) -> bool:
-        """Tell whether its initialisation returned one of `codes`."""
+        """Return whether its initialisation returned one of `codes`."""
         return self.state == "answered" and self.code in codes
 
 
 def parse_reply(
     stdout: str, library: str, *, returncode: int | None, timed_out: bool
 ) -> LibraryReply:
-    """Read what `query_gpus` printed of one library; how it ended tells a hang from a crash.
+    """Read what `query_gpus` printed of one library; how it ended shows a hang or a crash.
 
     A line: `{"library": "nvml", "state": "answered", "code": 0, "driver": "535.104.12", …}`.
     """

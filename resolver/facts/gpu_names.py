@@ -80,7 +80,7 @@ def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
 
 
 def has_arm_processor(table: Mapping[str, Any], gpu: Gpu) -> bool:
-    """Tell whether a GPU comes with an Arm processor: Jetson, GB10, GH200."""
+    """Return whether a GPU comes with an Arm processor: Jetson, GB10, GH200."""
     words = set(re.findall(r"[a-z]+\d*", (gpu.name or "").lower()))
     named = any(name.lower() in words for name in table["arm"]["names"])
     return named or gpu.compute_capability in table["arm"]["compute_capabilities"]

@@ -25,7 +25,7 @@ _Distribution = TypeVar("_Distribution", Installed, Package)
 
 
 def is_own(distribution: Installed | Package) -> bool:
-    """Tell whether a distribution is the user's own sources: a directory of that machine."""
+    """Return whether a distribution is the user's own sources: a directory of that machine."""
     return distribution.local or distribution.removal_blocker == "editable"
 
 
@@ -49,7 +49,7 @@ def without_tool_bounds(distribution: _Distribution) -> _Distribution:
 
 
 def loosened(line: str) -> str:
-    """Return a requirement of onnxruntime without its lower bound, and any other as it is."""
+    """Return a requirement of onnxruntime without its lower bound, and any other unchanged."""
     wanted = requirement(line)
     if wanted is None or canonicalize_name(wanted.name) not in BUILDS:
         return line

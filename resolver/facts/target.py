@@ -53,7 +53,7 @@ class Installed(NamedTuple):
     local: bool = False
     """It was installed from a directory (PEP 610): the user's own sources."""
     provided: bool = False
-    """True for the stand-in that this program installs."""
+    """True for the placeholder that this program installs."""
     missing: int = 0
     """How many shared libraries of an nvidia distribution are missing or replaced; of another that
     onnxruntime requires 1 where its module is gone."""
@@ -109,7 +109,7 @@ class Target(NamedTuple):
     user_site: str | None = None
     """The user's site folder, where it goes before the environment's own."""
     managed_by: Owner | None = None
-    """Where it came from, as far as a file or the registry tells."""
+    """Where it came from, as far as a file or the registry says."""
     read_only: bool = False
     """This user cannot write to `purelib`."""
 
@@ -119,7 +119,7 @@ class Target(NamedTuple):
         return MACHINES.get(self.platform.rpartition("-")[2].lower())
 
     def holds(self, installed: Installed) -> bool:
-        """Tell whether a distribution is in this environment, and not in another on its path."""
+        """Return whether a distribution is in this environment, and not in another on its path."""
         if self.kind == "user" or installed.editable:
             return True
         path = installed.metadata_path

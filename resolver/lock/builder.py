@@ -124,7 +124,7 @@ class LockBuilder:
     def _compiled(self, target: TargetPlan) -> tuple[list[Pinned], list[Pinned]]:
         """Return the wheels of the plan, and the others, as if nothing was installed.
 
-        Only the wheel of torch tells what torch requires, so uv reads it. uv has no option for a
+        Only the wheel of torch says what torch requires, so uv reads it. uv has no option for a
         free-threaded Python of another machine: for one it chooses versions for all platforms.
         """
         selection = target.plan.selection

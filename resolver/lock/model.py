@@ -156,7 +156,7 @@ def place_text(place: MarkerPlace) -> str:
 
 
 def header(lock: Lock, install: Sequence[str], *, loaded: bool = False) -> str:
-    """Return the comment lines at the top of a lock; `install` tells how to install it.
+    """Return the comment lines at the top of a lock; `install` says how to install it.
 
     With `loaded`, the format itself makes sure that the libraries are found.
     """

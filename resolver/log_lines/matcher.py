@@ -58,7 +58,7 @@ _FRAME = re.compile(r"\A(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
 class _View(NamedTuple):
-    """A piece as it is, or with its lines joined, and where each part of it stood."""
+    """A piece unchanged, or with its lines joined, and where each part of it stood."""
 
     text: str
     starts: Sequence[int] = ()
@@ -135,12 +135,12 @@ class Search:
         views = [_View(piece), *(_joined(piece) if joined else ())]
         signals = list(self._signals(views))
         claimed: list[Span] = []
-        for row in self.table.failures:
+        for failure in self.table.failures:
             mine: list[Span] = []
-            for span, library, if_wanted in self._matches(row, views, signals):
+            for span, library, if_wanted in self._matches(failure, views, signals):
                 if not _overlaps(span, claimed):
                     mine.append(span)
-                    self._keep(piece, span, row, library, if_wanted=if_wanted)
+                    self._keep(piece, span, failure, library, if_wanted=if_wanted)
             if mine:
                 claimed = sorted(claimed + mine)
         if joined:
@@ -180,14 +180,14 @@ class Search:
                 taken = sorted(taken + mine)
 
     def _matches(
-        self, row: Failure, views: Sequence[_View], signals: Sequence[tuple[Span, Signal]]
+        self, failure: Failure, views: Sequence[_View], signals: Sequence[tuple[Span, Signal]]
     ) -> Iterator[tuple[Span, LibraryName | None, bool]]:
         for span, signal in signals:
-            if any(asked(wanted, signal) for wanted in row.signals):
+            if any(asked(wanted, signal) for wanted in failure.signals):
                 yield span, signal.library, False
-            if any(asked(wanted, signal) for wanted in row.signals_if_wanted):
+            if any(asked(wanted, signal) for wanted in failure.signals_if_wanted):
                 yield span, signal.library, True
-        for patterns, if_wanted in ((row.patterns, False), (row.if_wanted, True)):
+        for patterns, if_wanted in ((failure.patterns, False), (failure.if_wanted, True)):
             for span, _ in self._places(patterns, views):
                 yield span, None, if_wanted
 
@@ -219,13 +219,19 @@ class Search:
         return self._places_of_piece[key]
 
     def _keep(
-        self, piece: str, span: Span, row: Failure, library: LibraryName | None, *, if_wanted: bool
+        self,
+        piece: str,
+        span: Span,
+        failure: Failure,
+        library: LibraryName | None,
+        *,
+        if_wanted: bool,
     ) -> None:
         place = self._pieces, *span
-        if row.severity != "info":
+        if failure.severity != "info":
             self._failed = max(self._failed, place)
-        kind = f"{row.program}:{library.name if library else ''}:{if_wanted}"
-        found = self._found.setdefault((row.code, kind), [])
+        kind = f"{failure.program}:{library.name if library else ''}:{if_wanted}"
+        found = self._found.setdefault((failure.code, kind), [])
         if len(found) >= MOST_EVIDENCE and place > found[-1].place:
             return
         start, end = span
@@ -238,7 +244,7 @@ class Search:
         message = " ".join(near.split())
         number = self._lines + piece.count("\n", 0, start) + 1
         said = LogLine(number, line, message)
-        found.append(RecognisedFailure(place, said, row, library, if_wanted))
+        found.append(RecognisedFailure(place, said, failure, library, if_wanted))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
 

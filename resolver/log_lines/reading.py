@@ -47,7 +47,7 @@ def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
 
 
 def _of_json(text: str) -> str:
-    """Return the texts in a document of JSON, in its order; any other text as it is."""
+    """Return the texts in a document of JSON, in its order; any other text unchanged."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -71,7 +71,7 @@ class Additions(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Tell whether the rows are builds that come from this index and from no other."""
+        """Return whether the rows are builds that come from this index and from no other."""
         return any("index_url" in row for row in self.tables["onnxruntime"]["build"])
 
     @property

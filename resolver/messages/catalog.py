@@ -15,7 +15,7 @@ from ..plan.reasons import Finding, Reason, Values, words
 from ..utils.foreign_text import clean
 from .shells import PROGRAM, TypedCommand, pasted_word
 
-if TYPE_CHECKING:  # an error is told without it
+if TYPE_CHECKING:  # an error is reported without it
     from ..plan.model import Unlock
 
 Language = Literal["en", "zh"]
@@ -103,7 +103,7 @@ class Texts(NamedTuple):
         )
 
     def is_for_user(self, finding: Finding) -> bool:
-        """Tell whether only the user can fix it, or may want to act on it."""
+        """Return whether only the user can fix it, or may want to act on it."""
         return "by_user" in self.table["findings"].get(finding.code, {})
 
     def _finding(self, finding: Finding, key: str) -> str:

@@ -35,7 +35,7 @@ class Row(NamedTuple):
     text: str = ""
     style: str = ""
     """A style of rich, or empty."""
-    whole: bool = False
+    unwrapped: bool = False
     """True for one line, however long: a command to paste."""
 
 
@@ -94,7 +94,7 @@ def lines_of(section: Section, columns: int | None = None) -> Iterator[tuple[str
     for row in section.rows:
         pad = " " * (column - width(row.head)) + "  " if row.head or column else ""
         lead = f"{indent}{row.head}{pad}"
-        if columns is None or row.whole or not row.text:
+        if columns is None or row.unwrapped or not row.text:
             yield f"{lead}{row.text}".rstrip(), row.style
             continue
         if columns - width(lead) < _NARROWEST:

@@ -91,8 +91,8 @@ class Unlock(NamedTuple):
         return self.changes[0]
 
 
-class OtherWay(NamedTuple):
-    """Another way onto the GPU, which the plan does not take."""
+class Alternative(NamedTuple):
+    """Another provider of the GPU, which the plan does not take."""
 
     provider: str
     """What `--provider` names: `tensorrt-rtx`."""
@@ -172,7 +172,7 @@ class Plan(NamedTuple):
     """The applications that will not use the GPU, where no other is installed."""
     needs: tuple[Need, ...] = ()
     """Without what nothing works: the plan is made as if it was allowed."""
-    ways: tuple[OtherWay, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     """Looked for where nothing works, or somebody asks for all."""
     runs_on: RunsOn | None = None
     """Looked for where the driver and the GPUs were named, or somebody asks for all."""

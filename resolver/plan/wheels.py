@@ -13,7 +13,7 @@ PYPI = DEFAULT_INDEX
 HERE = "here"
 """The `index_url` of a wheel that this program makes."""
 TORCH_FAMILY = frozenset({TORCH, *DOMAIN_LIBRARIES})
-"""Distributions whose requirements are not in a plan: their wheels alone tell them."""
+"""Distributions whose requirements are not in a plan: only their wheels have them."""
 _MINOR = re.compile(r"cp3(\d+)")
 
 
@@ -36,7 +36,7 @@ class Wheel(NamedTuple):
 
     @property
     def every_python(self) -> bool:
-        """Tell whether it fits every Python 3; False where its file is not known."""
+        """Return whether it fits every Python 3; False where its file is not known."""
         return "-py3-" in self.file
 
 

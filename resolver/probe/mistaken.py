@@ -91,7 +91,7 @@ def find_old_place(target: Target) -> str | None:
     return places[0] if places else None
 
 
-def check_whole(target: Target, interpreter: Path) -> None:
+def check_complete(target: Target, interpreter: Path) -> None:
     """Refuse a virtual environment without `pyvenv.cfg`: its Python is the one below, and says so.
 
     Raises Error `venv-without-config`.

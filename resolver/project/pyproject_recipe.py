@@ -88,7 +88,7 @@ def needs_python(document: _Table, python: str) -> str | None:
 
 
 def requires_build(document: _Table, wanted: Wanted) -> bool:
-    """Tell whether the project itself, one of its extras or groups, requires onnxruntime."""
+    """Return whether the project itself, one of its extras or groups, requires onnxruntime."""
     texts = (line for lines in _lists(document) for line in lines if isinstance(line, str))
     return any(named_build(line, wanted) for line in texts) or any(
         name in table for table in _poetry_tables(document) for name in (CPU_BUILD, GPU_BUILD)
@@ -293,7 +293,7 @@ def _without_placeholder(wish: str, wanted: Wanted) -> str:
 
 
 def _poetry_allows(wish: str, version: str) -> bool:
-    """Tell whether a version in Poetry's notation allows `version`, as far as PEP 440 knows it."""
+    """Return whether a version in Poetry's notation allows `version`, as far as PEP 440 has it."""
     if wish == "*":
         return True
     with contextlib.suppress(InvalidSpecifier):

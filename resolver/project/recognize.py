@@ -27,7 +27,7 @@ _WHEELHOUSE = re.compile(r"(?P<name>.+)-[\w-]{8}-py\d")
 
 
 def find_project(prefix: Path, cwd: Path, files: Sequence[str] = ()) -> Project | None:
-    """Return what the environment at `prefix` is made from; None where nothing tells.
+    """Return what the environment at `prefix` is made from; None where nothing shows it.
 
     `files` are those of `-r`: they are what is meant. Raises Error `requirements-unreadable`.
     """

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from ..companions.contents import LIBRARIES, STAND_IN
+from ..companions.contents import LIBRARIES, PLACEHOLDER
 from ..errors import Error
 from ..utils.process import Finished, Runner
 from ..utils.programs import find_program
@@ -76,13 +76,13 @@ class Tool(NamedTuple):
 
     @property
     def _classic(self) -> bool:
-        """Tell whether it is Poetry 1."""
+        """Return whether it is Poetry 1."""
         return self.name == "poetry" and self.version.startswith("1.")
 
     def lock(self, *, again: bool) -> list[str]:
         """Return the command that locks what has to be; `again`: all other versions stay."""
         if self.name == "pdm":
-            return ["update", "--no-sync", STAND_IN, LIBRARIES] if again else ["lock"]
+            return ["update", "--no-sync", PLACEHOLDER, LIBRARIES] if again else ["lock"]
         if self.name == "pipenv":
             return ["upgrade", "--dev"] if again else ["lock"]
         more = ["--no-update"] if self._classic else ["--offline"] if self._alone else []
@@ -157,7 +157,7 @@ def _besides(
     lock: tuple[bytes | None, bytes],
     ours: Collection[str],
 ) -> tuple[str, ...]:
-    """Return what a sync would do, but for what `ours` names, as far as the tool tells."""
+    """Return what a sync would do, but for what `ours` names, as far as the tool says."""
     if project.tool == "pip-tools":
         return ()
     if project.tool == "pipenv":  # its sync has no dry run
@@ -178,7 +178,7 @@ def _without_ours(pipfile_lock: bytes) -> bytes:
     """Return a lock of Pipenv that lacks our two: where an entry changes its path it keeps it."""
     document = _pipfile_lock(pipfile_lock)
     for rows in document.values():
-        for name in (STAND_IN, LIBRARIES):
+        for name in (PLACEHOLDER, LIBRARIES):
             rows.pop(name, None)
     return json.dumps(document).encode() if document else pipfile_lock
 

@@ -36,10 +36,10 @@ def cases_section(cases: Sequence[Case], texts: Texts) -> Section:
 
 
 def question_section(plan: Plan, texts: Texts) -> Section:
-    """Return what decides between the cases, and the command that tells it."""
+    """Return what decides between the cases, and the command that shows it."""
     question = texts.label(f"question-{plan.unknown}")
     return Section(
-        rows=(Row(text=question, style="bold"), Row(text=ASKING, style="bold", whole=True))
+        rows=(Row(text=question, style="bold"), Row(text=ASKING, style="bold", unwrapped=True))
     )
 
 

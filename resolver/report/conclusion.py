@@ -151,7 +151,9 @@ def command_section(plan: Plan, texts: Texts, command: str, facts: Facts, where:
     label = _what_the_command_does(plan, where)
     unused = texts.label("list-comma").join(map(str, plan.unused_by))
     text = texts.label(label, python=facts.python.version, unused=unused)
-    return Section(rows=(Row(text=text, style="bold"), Row(text=command, style="bold", whole=True)))
+    return Section(
+        rows=(Row(text=text, style="bold"), Row(text=command, style="bold", unwrapped=True))
+    )
 
 
 def _what_the_command_does(plan: Plan, where: Where) -> str:
@@ -176,6 +178,6 @@ def _what_the_command_does(plan: Plan, where: Where) -> str:
 
 
 def is_for_you(finding: Finding, plan: Plan) -> bool:
-    """Tell whether the user has to do what helps, because no command of this program does it."""
+    """Return whether the user has to do what helps, because no command of this program does it."""
     yours: Collection[Finding] = (*plan.unfixable, *plan.manual_steps)
     return finding in yours

@@ -18,7 +18,7 @@ from ..plan.reasons import Finding, Values
 from ..plan.wheels import short_name
 from .cases import cases_section, question_section
 from .conclusion import at_fault, command_section, is_for_you, verdict_section
-from .plan_document import way_text
+from .plan_document import alternative_text
 from .rejected import rejected_section
 from .steps import steps_section
 
@@ -136,7 +136,13 @@ def plan_sections(
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
     sections.append(_notes(plan, texts, verbose=verbose))
-    sections.append(Section(rows=tuple(Row(text=way_text(way, texts)) for way in plan.ways)))
+    sections.append(
+        Section(
+            rows=tuple(
+                Row(text=alternative_text(alternative, texts)) for alternative in plan.alternatives
+            )
+        )
+    )
     sections.append(_unlock(plan, texts, elsewhere=shows_other_index(plan, asked=verbose or asked)))
     sections.extend(besides)
     if plan.verdict == "impossible" and not verbose:
@@ -147,7 +153,7 @@ def plan_sections(
 
 
 def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
-    """Mark what of the machine is right, and what is not."""
+    """Mark what of the machine is OK, and what is not."""
     marks = dict.fromkeys(range(len(machine.rows)), " ")
     fault = at_fault(plan, facts)
     if plan.verdict != "impossible" or fault is not None:
@@ -176,7 +182,7 @@ def _problems(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
 
 
 def _notes(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
-    """Return what is worth knowing and not wrong, and what stays as it is."""
+    """Return what is worth knowing and not wrong, and what stays unchanged."""
     rows: list[Row] = []
     for finding in plan.findings:
         if finding.severity == "info" and (verbose or finding.code != "system-library"):
@@ -214,7 +220,7 @@ def _shortened(values: Values) -> Values:
 
 
 def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
-    """Yield the line that says which machines the set can serve."""
+    """Yield the line that says which machines the packages support."""
     if plan.runs_on is not None:
         ranges = (texts.versions(gpu[::-1]) for gpu in plan.runs_on.gpus)
         gpus = texts.label("list-comma").join(ranges) or texts.label("none")
@@ -222,9 +228,9 @@ def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
 
 
 def shows_other_index(plan: Plan, *, asked: bool) -> bool:
-    """Tell whether a plan says which other index may have more: nobody knows before it is read.
+    """Return whether a plan says which other index may have more: nobody knows before it is read.
 
-    So not where PyPI has what works as things are, unless more is `asked`.
+    So not where PyPI has what works, unless more is `asked`.
     """
     return asked or plan.verdict == "impossible" or bool(plan.needs)
 
@@ -258,12 +264,12 @@ def _drivers(unlocks: Sequence[Unlock], texts: Texts) -> Section:
 
 def looking_section(commands: Sequence[str], texts: Texts) -> Section:
     """Return the commands that look for builds that are not known yet."""
-    rows = (Row(text=command, whole=True) for command in commands)
+    rows = (Row(text=command, unwrapped=True) for command in commands)
     return Section(heading=texts.label("look-elsewhere"), rows=tuple(rows))
 
 
 def _consumers(plan: Plan, texts: Texts) -> Section:
-    """Say who else uses CUDA; torch alone is told where it decides."""
+    """Say who else uses CUDA; torch alone is shown where it decides."""
     rows = [
         Row(
             head=f"{consumer.name} {consumer.version}",

@@ -12,7 +12,7 @@ from ..facts.model import Unknown
 from ..matrix.model import AddedRows
 from ..messages.catalog import Message, Texts
 from ..messages.sections import size
-from ..plan.model import NEEDED_FLAGS, Case, OtherWay, Plan
+from ..plan.model import NEEDED_FLAGS, Alternative, Case, Plan
 from ..plan.reasons import Finding, Reason
 from ..plan.wheels import Wheel, rows_of
 
@@ -27,15 +27,15 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         "driver": plan.runs_on.driver,
         "compute_capabilities": [gpu for unlock in plan.runs_on.gpus for gpu in unlock],
     }
-    ways = [
+    alternatives = [
         {
-            "provider": way.provider,
-            "name": way.by.name,
-            "version": way.by.version,
-            "size": way.size,
-            "text": way_text(way, texts),
+            "provider": alternative.provider,
+            "name": alternative.by.name,
+            "version": alternative.by.version,
+            "size": alternative.size,
+            "text": alternative_text(alternative, texts),
         }
-        for way in plan.ways
+        for alternative in plan.alternatives
     ]
     return {
         "schema": SCHEMA,
@@ -74,7 +74,7 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         "unlock": [
             {"change": texts.change(unlock), "gains": texts.gains(unlock)} for unlock in plan.unlock
         ],
-        **({"ways": ways} if ways else {}),
+        **({"ways": alternatives} if alternatives else {}),
         "matrix": matrix_json(plan.matrix_date, plan.matrix_digest, plan.matrix_added),
     }
 
@@ -131,7 +131,7 @@ def _rest_json(plan: Plan) -> dict[str, object]:
 
 
 def question_json(unknown: Unknown, texts: Texts) -> dict[str, object]:
-    """Return what decides between the cases, and the command that tells it on that machine."""
+    """Return what decides between the cases, and the command that shows it on that machine."""
     return {
         "unknown": unknown.split("-and-"),
         "text": texts.label(f"question-{unknown}"),
@@ -139,9 +139,11 @@ def question_json(unknown: Unknown, texts: Texts) -> dict[str, object]:
     }
 
 
-def way_text(way: OtherWay, texts: Texts) -> str:
+def alternative_text(alternative: Alternative, texts: Texts) -> str:
     """Return what `--provider` would plan instead, and what a program has to do then."""
-    return texts.label("other-way", provider=way.provider, by=way.by, size=size(way.size))
+    return texts.label(
+        "other-way", provider=alternative.provider, by=alternative.by, size=size(alternative.size)
+    )
 
 
 def findings_json(findings: Iterable[Finding], texts: Texts) -> list[dict[str, object]]:

@@ -1,7 +1,7 @@
-"""What the installed applications will do with an onnxruntime-gpu, by what their wheels tell.
+"""What the installed applications will do with an onnxruntime-gpu, by what is in their wheels.
 
-Some ask for the GPU only where they are told to, some never do, and some bring an onnxruntime of
-their own.
+Some ask for the GPU only where they are configured to, some never do, and some bring an
+onnxruntime of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .situation import Situation
 
 
 def application_findings(situation: Situation) -> Iterator[Finding]:
-    """Say which of the installed applications will not use the GPU, or only where they are told."""
+    """Say which installed applications will not use the GPU, or only if configured."""
     known = _known(situation)
     for code, names in (
         (

@@ -179,7 +179,7 @@ class _Table:
         return self._plans[at, gpu]
 
     def _holds(self, plan: Plan, at: int, gpu: str) -> bool:
-        """Tell whether `plan` is the plan of a driver and a GPU, where no better one can be."""
+        """Return whether `plan` is the plan of a driver and a GPU, where no better one can be."""
         build = plan.build
         builds = [
             known for known in self._matrix.builds if build and known.version == build.version

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..companions.contents import LIBRARIES, STAND_IN, expected_companions, is_version_of
+from ..companions.contents import LIBRARIES, PLACEHOLDER, expected_companions, is_version_of
 from ..facts.model import GPU_BUILD, Library, Package
 from ..matrix.model import IN_TORCH, INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
@@ -41,7 +41,7 @@ class Changes(NamedTuple):
     """What nothing needs, and stays."""
 
     def __bool__(self) -> bool:
-        """Tell whether anything is to be done."""
+        """Return whether anything is to be done."""
         return bool(self.uninstall or self.install or self.companions or self.requires)
 
 
@@ -141,18 +141,18 @@ def _companions(
     """Return the companions that are `expected` and not installed.
 
     They are installed with other changes; alone only if the interpreter is known to use them, and
-    the stand-in only if a package requires onnxruntime.
+    the placeholder only if a package requires onnxruntime.
     """
     missing: list[Companion] = []
     for name, version in expected.items():
         installed = situation.package(name)
-        stand_in = name == STAND_IN
-        wished = situation.options.provide if stand_in else situation.options.autoload
+        placeholder = name == PLACEHOLDER
+        wished = situation.options.provide if placeholder else situation.options.autoload
         present = installed is not None and is_version_of(installed.version, version)
-        if stand_in and installed is not None:
+        if placeholder and installed is not None:
             present = present and installed.provided
         used = situation.facts.python.autoload is not None and (
-            not stand_in or situation.environment.demanded(name)
+            not placeholder or situation.environment.demanded(name)
         )
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
@@ -162,7 +162,7 @@ def _companions(
 def _works_unloaded(
     candidate: Candidate, system: Mapping[str, Library], situation: Situation
 ) -> bool:
-    """Tell whether a program finds all libraries of `candidate` by itself, and shares no others.
+    """Return whether a program finds all libraries of `candidate` by itself, and shares no others.
 
     A torch in the same process loads the wheels, whose cuDNN and the system's would meet. What
     LD_LIBRARY_PATH names in this shell, a service does not find; where the driver is that of
@@ -194,7 +194,7 @@ def lying_in_wheels(
 
 
 def _build_is_installed(candidate: Candidate, situation: Situation) -> bool:
-    """Tell whether the folder `onnxruntime` holds the whole build of `candidate`."""
+    """Return whether the folder `onnxruntime` holds the whole build of `candidate`."""
     if situation.alternative_provider or candidate.plugin:
         return candidate.build.index_url == INSTALLED
     build = situation.facts.onnxruntime
@@ -250,13 +250,13 @@ def not_in_system(candidate: Candidate, situation: Situation) -> set[str]:
 
 
 def _in_system(release: Release, situation: Situation) -> bool:
-    """Tell whether the system has a library of `release`, which another one loads."""
+    """Return whether the system has a library of `release`, which another one loads."""
     held = libraries_of(situation.matrix.distributions[release.name], release)
     return any(held and library.name in held.libraries for library in situation.facts.libraries)
 
 
 def _serves(library: Library, need: LibraryNeed, situation: Situation) -> bool:
-    """Tell whether a system library is not known to be too old or to lack code for a GPU."""
+    """Return whether a system library is not known to be too old or to lack code for a GPU."""
     distribution = situation.matrix.distributions.get(need.distribution or "")
     if library.version is None or distribution is None:
         return True

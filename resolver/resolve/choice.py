@@ -90,7 +90,7 @@ def with_preferred_wheels(best: Candidate, situation: Situation) -> tuple[Candid
 
 
 def is_installed(build: Build, situation: Situation) -> bool:
-    """Tell whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
+    """Return whether `build` is the one of the installed onnxruntime-gpu, whole or not."""
     if build.plugin:
         return build.index_url == INSTALLED
     if situation.alternative_provider or build.version != situation.installed_release:
@@ -100,7 +100,7 @@ def is_installed(build: Build, situation: Situation) -> bool:
 
 
 def _shares_cuda(build: Build, situation: Situation) -> bool:
-    """Tell whether everything else here that uses CUDA uses the major of `build`."""
+    """Return whether everything else here that uses CUDA uses the major of `build`."""
     return all(consumer.cuda in {None, major(build.cuda)} for consumer in situation.consumers)
 
 
@@ -128,7 +128,7 @@ def torches_to_try(situation: Situation) -> Iterator[TorchChoice]:
 
 
 def _works_with_torch(situation: Situation) -> Works:
-    """Return the function that tells whether a build works in a situation with some torch.
+    """Return the function that checks whether a build works in a situation with some torch.
 
     A build that does not work without torch is not tried again with each.
     """
@@ -169,7 +169,7 @@ def newest_that_works(situation: Situation, above: str | None, matrix: Matrix) -
 
 
 def _is_taken(build: Build, situation: Situation) -> bool:
-    """Tell whether a plan takes `build`, the newest that works: `_preferred` has none before it."""
+    """Return whether a plan takes `build`, the newest that works: `preferred` has none before."""
     if situation.options.latest or is_installed(build, situation):
         return True
     alike = [] if _shares_cuda(build, situation) else [build.cudnn]

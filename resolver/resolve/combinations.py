@@ -22,7 +22,7 @@ from .steps import Step, after, with_conflicts, with_other_torch, without_packag
 from .torch_choice import search_torch, without_torch
 
 MOST_STEPS = 3
-"""How many changes together are told."""
+"""How many changes together are shown."""
 _TRIES = 40
 """How many combinations are tried at most: each is a few milliseconds of the rules' work."""
 _KINDS: Mapping[str, tuple[str, ...]] = {

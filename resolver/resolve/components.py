@@ -35,7 +35,7 @@ from .torch_libraries import releases_in_torch
 
 
 class Component(NamedTuple):
-    """A distribution beside onnxruntime-gpu in the set."""
+    """A distribution beside onnxruntime-gpu in the selection."""
 
     release: Release
     installed: bool
@@ -112,7 +112,7 @@ def choose_nvidia_wheels(
 def _serves_alone(
     name: str, toolkit: ToolkitRelease, build: Build, machines: SharingMachines
 ) -> bool:
-    """Tell whether a release of `name` served `build` if nobody required anything of it."""
+    """Return whether a release of `name` served `build` if nobody required anything of it."""
     if name not in machines.demands:
         return False
     alone = machines._replace(demands={}, picked={})
@@ -193,7 +193,7 @@ def pick_release(
 
 
 def _older_may_stay(distribution: Distribution, build: Build, situation: Situation) -> bool:
-    """Tell whether a release older than the toolkit of `build` may stay where it has every symbol.
+    """Return whether a release older than the toolkit of `build` may stay if it has every symbol.
 
     Symbols are read from the files; whether it computes right with a build for a newer one nobody
     has tried. So it stays beside the onnxruntime-gpu that it was installed with, and where others
@@ -315,7 +315,7 @@ def usable_releases(
 
 
 def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:
-    """Tell whether what stays installed excludes a release."""
+    """Return whether what stays installed excludes a release."""
     demands = machines.demands.get(distribution.name, ())
     releases = _releases(distribution, machines) if demands else []
     releases = [release for release in releases if release.index_url != INSTALLED]
@@ -358,7 +358,7 @@ def _why_unusable(
 
 
 def _compiles(release: Release, situation: Situation) -> bool:
-    """Tell whether the driver is as new as the toolkit that made the PTX in `release`."""
+    """Return whether the driver is as new as the toolkit that made the PTX in `release`."""
     toolkits = [
         numbers(toolkit.version)[:2]
         for toolkit in situation.matrix.toolkits

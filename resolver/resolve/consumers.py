@@ -59,7 +59,7 @@ def torch_consumer(
 
 
 def other_cuda(build: Build, consumer: Consumer) -> bool:
-    """Tell whether `build` and `consumer` need the cuDNN of two CUDA majors: one name, two files.
+    """Return whether `build` and `consumer` need the cuDNN of two CUDA majors: one name, two files.
 
     torch has a rule of its own.
     """

@@ -63,7 +63,7 @@ def _without_any(situation: Situation) -> Iterator[Unlock]:
 
 
 def _is_jetson(situation: Situation) -> bool:
-    """Tell whether it is a Jetson, by its own word or by a GPU that nothing else on Arm has."""
+    """Return whether it is a Jetson, by its own word or by a GPU that nothing else on Arm has."""
     platform = situation.facts.platform
     arm = situation.platform == "linux_aarch64"
     return platform.jetson is not None or (
@@ -79,7 +79,7 @@ def _unlocked(feed: Feed) -> Unlock:
 
 
 def _serves(feed: Feed, situation: Situation) -> bool:
-    """Tell whether `feed` is for this machine: its system, its Python and its driver."""
+    """Return whether `feed` is for this machine: its system, its Python and its driver."""
     facts, cuda = situation.facts, situation.driver_cuda
     able = cuda is not None and situation.gpus != () and facts.python.implementation == "cpython"
     return (
@@ -93,7 +93,7 @@ def _serves(feed: Feed, situation: Situation) -> bool:
 def _usable(feed: Feed, situation: Situation, now: str | None) -> Iterator[str]:
     """Yield the newest release above `now` that would work, were it in `feed`; none if none does.
 
-    A torch of the plan's own choice goes with any.
+    A torch of the plan's own choice works with any.
     """
     tried = situation if situation.options.torch == "keep" else without_torch(situation)
     for build in _imagined(feed, tried):
@@ -135,7 +135,7 @@ def _imagined(feed: Feed, situation: Situation) -> Iterator[Build]:
 
 
 def _is_stopped_by_machine(situation: Situation, rejected: Sequence[Rejected]) -> bool:
-    """Tell whether the machine or its Python speaks against each release of PyPI."""
+    """Return whether the machine or its Python speaks against each release of PyPI."""
     stopped = {
         rejection.version
         for rejection in rejected
@@ -145,7 +145,7 @@ def _is_stopped_by_machine(situation: Situation, rejected: Sequence[Rejected]) -
 
 
 def _is_older_than_all_code(feed: Feed, situation: Situation) -> bool:
-    """Tell whether a GPU is below all that any build for this CUDA major was compiled for."""
+    """Return whether a GPU is below all that any build for this CUDA major was compiled for."""
     targets = {
         numbers(target.rstrip("af"))
         for build in situation.matrix.builds

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
-from ..companions.contents import LIBRARIES, LINE, STAND_IN
+from ..companions.contents import LIBRARIES, LINE, PLACEHOLDER
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
@@ -153,12 +153,12 @@ def _owner_findings(situation: Situation) -> Iterator[Finding]:
     if python.environment in {"conda", "user"}:
         tool = "pixi" if python.managed_by == "pixi" else python.environment
         yield finding(f"{tool}-environment", "warning")
-    if python.read_only and python.environment != "user":  # else it is told already
+    if python.read_only and python.environment != "user":  # else it is reported already
         yield finding("environment-read-only", "warning")
 
 
 def _provider_findings(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
-    """Say by which way the GPU is had, or what is wrong with onnxruntime-gpu."""
+    """Say what provides the GPU, or what is wrong with onnxruntime-gpu."""
     kept = (
         situation.alternative_provider
         if best and situation.uses_alternative_provider(best.build)
@@ -336,12 +336,12 @@ def _companion_findings(
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
     if (
-        STAND_IN in names
-        and situation.environment.demanded(STAND_IN)
-        and STAND_IN not in changes.uninstall
+        PLACEHOLDER in names
+        and situation.environment.demanded(PLACEHOLDER)
+        and PLACEHOLDER not in changes.uninstall
     ):
         by = tuple(
-            sorted((demand.by for demand in situation.environment.demanded(STAND_IN)), key=str)
+            sorted((demand.by for demand in situation.environment.demanded(PLACEHOLDER)), key=str)
         )
         yield finding("onnxruntime-not-provided", "warning", by=by)
     if (
@@ -356,7 +356,7 @@ def _companion_findings(
 
 
 def _project_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
-    """Name the tool that would undo the fix, and what it needs to bring the set itself.
+    """Name the tool that would undo the fix, and what it needs to install the packages itself.
 
     The files of uv, Poetry, PDM and Pipenv are written by `--apply --write`.
     """

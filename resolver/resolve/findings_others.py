@@ -107,7 +107,7 @@ def _cudnn_of(libraries: Iterable[str]) -> set[str]:
 
 
 def removal_findings(situation: Situation, changes: Changes) -> Iterator[Finding]:
-    """Say why others go, and what goes with them; and what nothing needs, and stays."""
+    """Say why others are removed, and what with them; and what nothing needs, and stays."""
     going = {package.name for package in changes.orphaned}
     for code, packages in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
         if packages:
@@ -154,12 +154,12 @@ def held_findings(situation: Situation, changes: Changes) -> Iterator[Finding]:
             )
 
 
-def kept_findings(way: InstalledOnnxRuntime) -> Iterator[Finding]:
-    """Say which distribution gives the GPU by another way than onnxruntime-gpu, and stays."""
-    by = Named(way.packages[-1].name, way.packages[-1].version)
-    provider = way.row.provider if way.row else "CUDAExecutionProvider"
+def kept_findings(alternative: InstalledOnnxRuntime) -> Iterator[Finding]:
+    """Say which distribution provides the GPU in place of onnxruntime-gpu, and stays."""
+    by = Named(alternative.packages[-1].name, alternative.packages[-1].version)
+    provider = alternative.row.provider if alternative.row else "CUDAExecutionProvider"
     yield finding(
-        "plugin-provider" if way.plugin else "build-kept", "info", by=by, provider=provider
+        "plugin-provider" if alternative.plugin else "build-kept", "info", by=by, provider=provider
     )
 
 

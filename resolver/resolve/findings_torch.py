@@ -166,7 +166,7 @@ def _import_order_findings(
 
 
 def _loads(torch: InstalledTorch, distribution: str, situation: Situation) -> bool:
-    """Tell whether importing torch loads a library: from its own folder, or NVIDIA's wheels."""
+    """Return whether importing torch loads a library: from its own folder, or NVIDIA's wheels."""
     if torch.build is not None and torch.build.libraries == "inside":
         return True
     by = {demand.distribution for demand in situation.demanded(distribution)}

@@ -55,7 +55,7 @@ def capabilities(situation: Situation) -> tuple[str, ...]:
 def gpu_without_code(code: Code, name: str, situation: Situation, *, ptx: bool) -> str | None:
     """Return the first compute capability that `code` of the distribution `name` cannot serve.
 
-    `ptx` tells whether the driver compiles its PTX.
+    `ptx`: whether the driver compiles its PTX.
     """
     counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
     return next(

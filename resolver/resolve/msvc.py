@@ -42,7 +42,7 @@ def runtime_for(build: Build, situation: Situation) -> Component | None:
 
 
 def is_unfit(build: Build, situation: Situation) -> bool:
-    """Tell whether the system's runtime is known to be too old, or not to be there."""
+    """Return whether the system's runtime is known to be too old, or not to be there."""
     return _lack(build, situation) in {"old", "absent"}
 
 
@@ -87,7 +87,7 @@ def _lack(build: Build, situation: Situation) -> str | None:
 
 
 def _suffices(version: str, toolset: str) -> bool:
-    """Tell whether a runtime (`14.42.34433`) is as new as build tools (`14.40`)."""
+    """Return whether a runtime (`14.42.34433`) is as new as build tools (`14.40`)."""
     return numbers(version) >= numbers(toolset)
 
 

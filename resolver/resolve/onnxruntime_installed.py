@@ -1,4 +1,4 @@
-"""The installed onnxruntime that has the GPU, and by which way: onnxruntime-gpu is one of them.
+"""The installed onnxruntime that has the GPU: onnxruntime-gpu, or an alternative.
 
 Others are a build of another name with the same files (onnxruntime-gpu-extended,
 onnxruntime-training), a plugin in a distribution of its own beside the plain onnxruntime
@@ -33,7 +33,7 @@ class InstalledOnnxRuntime(NamedTuple):
 
     @property
     def packages(self) -> tuple[Package, ...]:
-        """The distributions that are this way onto the GPU."""
+        """The distributions that provide the GPU."""
         return (self.package, self.plugin) if self.plugin else (self.package,)
 
 
@@ -57,8 +57,8 @@ def find_onnxruntime(
 ) -> InstalledOnnxRuntime | None:
     """Return the installed onnxruntime that is to have the GPU; None where there is none.
 
-    Where onnxruntime-gpu is installed, whole or not, it is that. Another way is one where it is
-    whole, alone in its folder, and where nothing was asked for instead of it.
+    Where onnxruntime-gpu is installed, complete or not, it is that. An alternative counts if it is
+    complete, alone in its folder, and if nothing was asked for instead of it.
     """
     if options.provider == RTX:  # a plugin that is asked for: see `plugins`
         return None

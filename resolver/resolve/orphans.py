@@ -1,7 +1,7 @@
 """What nobody needs after a change: NVIDIA's wheels that came along with what changes.
 
-What the change itself orphans goes; what was needless before is told, and stays. torch says what it
-requires, onnxruntime-gpu's builds are in the matrix, and others may open any wheel of their CUDA.
+What the change itself orphans goes; what was needless before is reported, and stays. torch says
+what it requires, the matrix what onnxruntime-gpu does; others may open any wheel of their CUDA.
 """
 
 from __future__ import annotations

@@ -99,13 +99,13 @@ def _installed(name: str, facts: Facts) -> Package | None:
 def _build(row: PluginWheel, facts: Facts, matrix: Matrix, options: PlanOptions) -> Build | None:
     """Return `row` with the installed onnxruntime where it works with that, else the newest."""
     tag = abi(facts.python.version, free_threaded=facts.python.free_threaded)
-    plugin, whole = _installed(row.name, facts), _whole_onnxruntime(facts, matrix)
+    plugin, installed = _installed(row.name, facts), _complete_onnxruntime(facts, matrix)
     if plugin is not None and plugin.version != row.version:
         row = row._replace(version=plugin.version, size=0, sha256="", file="")
     wish = SpecifierSet(options.onnxruntime)
-    if whole and not options.latest and allows(row.onnxruntime & wish, whole.version):
-        wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=whole.requires)
-        return _registering(row, whole.version, (wheel,), matrix)._replace(index_url=INSTALLED)
+    if installed and not options.latest and allows(row.onnxruntime & wish, installed.version):
+        wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=installed.requires)
+        return _registering(row, installed.version, (wheel,), matrix)._replace(index_url=INSTALLED)
     able = [
         one
         for one in matrix.onnxruntime
@@ -152,7 +152,7 @@ def _registering(
     )
 
 
-def _whole_onnxruntime(facts: Facts, matrix: Matrix) -> Package | None:
+def _complete_onnxruntime(facts: Facts, matrix: Matrix) -> Package | None:
     """Return the installed plain onnxruntime, if it is whole and alone in its folder."""
     plain, folder = facts.package(CPU_BUILD), facts.onnxruntime
     owners = [package for package in facts.packages if package.name in matrix.owners]

@@ -28,7 +28,7 @@ def oldest_that_serves(need: LibraryNeed, situation: Situation) -> str | None:
 
 
 def glibc_suffices(situation: Situation, floor: str | None) -> bool:
-    """Tell whether the target's glibc is `floor` or newer: False for musl, True if not known."""
+    """Return whether the target's glibc is `floor` or newer: False for musl, True if not known."""
     found = situation.facts.platform.c_library
     if floor is None or found is None:
         return True

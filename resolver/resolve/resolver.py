@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..facts.model import Facts
 from ..matrix.model import INSTALLED, Matrix
-from ..plan.model import OtherWay, Plan, PlanVerdict, Rejected
+from ..plan.model import Alternative, Plan, PlanVerdict, Rejected
 from ..plan.reasons import Named, reason
 from ..versions import major
 from .applications import unused_by
@@ -41,7 +41,7 @@ def resolve(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bo
     """Return the plan for the machine and environment of `facts`.
 
     What installed packages demand is let go, where that is allowed, only if nothing works with it:
-    so a plan that tells of a conflict is made again as it is when the conflict is allowed.
+    so a plan that reports a conflict is made again with the conflict allowed.
     `unlocking` False leaves out the unlocks: they take longer than all the rest.
     """
     if options.conflicts:
@@ -135,8 +135,8 @@ def _rejected(candidate: Candidate, why: Judgement, situation: Situation) -> Rej
     return Rejected(who.name, who.version, machine=why.machine, environment=why.environment)
 
 
-def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[OtherWay, ...]:
-    """Return the ways that `options` do not ask for, which work here and are not installed."""
+def alternatives(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Alternative, ...]:
+    """Return the providers that `options` do not ask for, which work here and are not installed."""
     if options.provider != "cuda":
         return ()
     made = resolve(facts, options._replace(provider=RTX), matrix, unlocking=False)
@@ -145,13 +145,13 @@ def other_ways(facts: Facts, options: PlanOptions, matrix: Matrix) -> tuple[Othe
     if made.verdict != "fixable" or plugin is None or facts.package(plugin.name):
         return ()
     size = sum(wheel.size for wheel in made.install)
-    return (OtherWay(provider=RTX, by=Named(plugin.name, plugin.version), size=size),)
+    return (Alternative(provider=RTX, by=Named(plugin.name, plugin.version), size=size),)
 
 
 def resolve_for_check(facts: Facts, options: PlanOptions, matrix: Matrix) -> Plan:
     """Return the plan as far as `--check` needs it: its verdict, and what is wrong around.
 
-    The first release that works tells the verdict: the installed one has changes or none, and any
+    The first version that works decides the verdict: the installed one has changes or none, and any
     other has to be installed.
     """
     if options.conflicts:

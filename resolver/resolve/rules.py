@@ -78,7 +78,7 @@ class Judgement(NamedTuple):
         return (*self.machine, *self.environment)
 
     def __bool__(self) -> bool:
-        """Tell whether anything speaks against it."""
+        """Return whether anything speaks against it."""
         return bool(self.machine or self.environment)
 
 
@@ -105,7 +105,7 @@ def reasons_against(candidate: Candidate, situation: Situation) -> tuple[Reason,
 
 
 def is_usable(build: Build, situation: Situation) -> bool:
-    """Tell whether no rule rejects `build` here; its wheels are chosen last."""
+    """Return whether no rule rejects `build` here; its wheels are chosen last."""
     candidate = without_wheels(build, situation)
     if any(True for rule in (*BUILD_RULES, *REQUIREMENT_RULES) for _ in rule(candidate, situation)):
         return False

@@ -1,6 +1,6 @@
 """What an installed set can serve: the driver that it needs, the GPUs, and what speaks against it.
 
-Asked of a set as it is, on a machine or in a lock; the rules ask of sets that could be installed.
+Asked of packages on a machine or in a lock; the rules ask of packages that could be installed.
 """
 
 from __future__ import annotations
@@ -72,21 +72,23 @@ def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
     )
 
 
-def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) -> RunsOn | None:
-    """Return which drivers and GPUs the set of `plan` can serve, of the capabilities `known`.
+def selection_runs_on(
+    plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]
+) -> RunsOn | None:
+    """Return which drivers and GPUs the packages of `plan` support, of the capabilities `known`.
 
     None where there is no set, or its onnxruntime is no build of which that is known.
     """
     names = {wheel.name for wheel in plan.selection}
     kept = (package for package in facts.packages if package.name not in names | {*plan.uninstall})
     installed = {(package.name, package.version): package for package in facts.packages}
-    set_of_plan = (
+    selected = (
         installed.get((wheel.name, wheel.version)) or Package(wheel.name, wheel.version)
         for wheel in plan.selection
     )
     installs = any(is_onnxruntime(wheel.name) for wheel in plan.install)
     build = OnnxRuntime(GPU_BUILD, plan.release) if installs else facts.onnxruntime
-    after = facts._replace(packages=(*kept, *set_of_plan), onnxruntime=build)
+    after = facts._replace(packages=(*kept, *selected), onnxruntime=build)
     if plan.install:  # it brings its own libraries
         after = after._replace(libraries=())
     serves = serving(after, matrix, known)

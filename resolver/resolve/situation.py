@@ -33,7 +33,7 @@ class Situation(NamedTuple):
     abi: str
     """The ABI tag of the target: `cp311`, `cp313t`."""
     gpus: tuple[Gpu, ...] | None
-    """The GPUs that must be able to run the set; None: not known."""
+    """The GPUs that must be able to run the packages; None: not known."""
     driver_cuda: str | None
     """The newest CUDA that the driver supports, as it reports or by its branch; None: not known."""
     markers: Mapping[str, str]
@@ -46,7 +46,7 @@ class Situation(NamedTuple):
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA, torch first."""
     onnxruntime: InstalledOnnxRuntime | None = None
-    """The installed one that is to have the GPU, by whatever way."""
+    """The installed one that is to have the GPU: onnxruntime-gpu, or an alternative."""
 
     def package(self, name: str) -> Package | None:
         """Return the installed distribution of this canonical name, or None."""
@@ -169,7 +169,7 @@ def _environment(
 
 
 def _counts(matrix: Matrix, conflicts: bool, demand: Demand) -> bool:  # noqa: FBT001 - for partial
-    """Tell whether a requirement counts against what a plan takes.
+    """Return whether a requirement counts against what a plan takes.
 
     Those of the builds of onnxruntime and of the nvidia wheels do not: a plan replaces them, and
     the matrix knows what they require. Where `conflicts` are allowed only torch has a say, and the
@@ -220,7 +220,7 @@ def _torch_as_consumer(
 
 
 def _is_torch_alone(environment: Environment, before: Environment) -> bool:
-    """Tell whether two environments differ in torch, and what is of it, alone."""
+    """Return whether two environments differ in torch, and what is of it, alone."""
     names = {*environment.installed, *before.installed} - OF_TORCH
     return all(environment.installed.get(name) is before.installed.get(name) for name in names)
 
@@ -261,7 +261,7 @@ def driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
 
 
 def cuda_major_runs(driver_cuda: str, cuda: str) -> bool:
-    """Tell whether a driver for `driver_cuda` runs binaries of the CUDA major of `cuda`.
+    """Return whether a driver for `driver_cuda` runs binaries of the CUDA major of `cuda`.
 
     Minor-version compatibility: any driver of that major or a newer one does. Source: CUDA
     Compatibility, https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html

@@ -1,4 +1,4 @@
-"""The nvidia wheels with the fewest bytes to download that are right by what was read of them.
+"""The nvidia wheels with the fewest bytes to download that are compatible by what was read of them.
 
 An older release than that of the build's own toolkit may be taken where it exports every symbol
 that the provider and the other libraries name, has code for every GPU (a compiler: compiles for
@@ -21,7 +21,7 @@ RUNTIME = "nvidia-cuda-runtime"
 
 
 class _Part(NamedTuple):
-    """A release that may be in the set."""
+    """A release that may be selected."""
 
     component: Component
     bytes: int
@@ -35,7 +35,7 @@ class _Part(NamedTuple):
 def smallest_components(
     build: Build, machines: SharingMachines, usual: Sequence[Component]
 ) -> tuple[Component, ...]:
-    """Return the set for `build` with the fewest bytes; `usual` where none has fewer than that.
+    """Return the wheels for `build` with the fewest bytes; `usual` where none has fewer than that.
 
     What nobody has read (a release of `matrix --update`, another index) is taken only where it is
     usual, and so is what others that use CUDA here need without declaring it.
@@ -108,7 +108,7 @@ class _Search:
         return 0 if installed else release.size
 
     def _part(self, release: Release) -> _Part | None:
-        """Return `release` as a part of the set, or None where it may not be taken."""
+        """Return `release` as a part of the selection, or None where it may not be taken."""
         situation, name = self._machines.each[0], release.name
         distribution = self._matrix.distributions[name]
         usual = self._usual.get(name)
@@ -136,7 +136,7 @@ class _Search:
         )
 
     def _agree(self, part: _Part, other: _Part) -> bool:
-        """Tell whether two releases have what they take of each other, and no defect together."""
+        """Return whether two releases have what they take of each other, and no defect together."""
         pair = (part, other), (other, part)
         return not any(
             (one.read and _lacks(beside.component.release, one.read))
@@ -148,7 +148,7 @@ class _Search:
 
 
 def _lacks(release: Release, read: Floors) -> bool:
-    """Tell whether `release` lacks a symbol that what was `read` takes of it."""
+    """Return whether `release` lacks a symbol that what was `read` takes of it."""
     floor = read.needs.get(release.name)
     return floor is not None and not at_least(release.version, floor)
 

@@ -113,5 +113,5 @@ def tensorrt_findings(
 
 
 def is_of_system(wanted: str, situation: Situation) -> bool:
-    """Tell whether the loader finds TensorRT of the major `wanted` outside the wheels."""
+    """Return whether the loader finds TensorRT of the major `wanted` outside the wheels."""
     return any(library_major(library.name) == wanted for library in situation.facts.libraries)

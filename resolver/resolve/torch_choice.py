@@ -62,7 +62,7 @@ class TorchSearch(NamedTuple):
 
 
 def chooses_torch(situation: Situation) -> bool:
-    """Tell whether the options ask to choose a torch."""
+    """Return whether the options ask to choose a torch."""
     wish = situation.options.torch
     return wish != "keep" and (wish != "match" or situation.torch is not None)
 

@@ -49,7 +49,7 @@ class UnknownRelease(NamedTuple):
 
 
 def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
-    """Tell whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
+    """Return whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
     distribution = matrix.distributions.get(package.name)
     return distribution is not None and not any(
         release.version == package.version and release.platform == platform
@@ -72,7 +72,7 @@ def without_known_files(facts: Facts, matrix: Matrix) -> tuple[Package, ...]:
 
 
 def is_unknown_build(facts: Facts, matrix: Matrix) -> bool:
-    """Tell whether the installed onnxruntime-gpu is a build that the matrix lacks.
+    """Return whether the installed onnxruntime-gpu is a build that the matrix lacks.
 
     It is another release, or one for another CUDA major under a number of PyPI's; where its
     provider was read, also one for a Python that PyPI has no wheel for.
@@ -97,7 +97,7 @@ def with_installed_releases(
 ) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
     """Return `matrix` with a row for each installed release that it lacks, and those releases.
 
-    What gives onnxruntime the GPU by another way than onnxruntime-gpu is one of them.
+    What provides the GPU in place of onnxruntime-gpu is one of them.
     """
     matrix = with_owners_here(facts, matrix)
     platform, _ = _place(facts)
@@ -131,7 +131,7 @@ def _place(facts: Facts) -> tuple[str, str]:
 
 
 def is_same_major(known: str, installed: str | None) -> bool:
-    """Tell whether a build for the CUDA `known` may be the one that says `installed` (or None)."""
+    """Return whether a build for the CUDA `known` may be one that says `installed` (or None)."""
     return numbers(installed or "")[:1] in {(), numbers(known)[:1]}
 
 
@@ -196,8 +196,8 @@ def _with_build(
         taken = like and f"{GPU_BUILD} {like.version}"
         taken = f"{package.name} {installed.like}" if installed.like else taken
         unknown = (*unknown, UnknownRelease(named.name, named.version, taken))
-    whole = package.name != GPU_BUILD or _is_whole(facts, package, matrix)
-    if not whole or (like is None and provider is None):
+    complete = package.name != GPU_BUILD or _is_complete(facts, package, matrix)
+    if not complete or (like is None and provider is None):
         return matrix, tuple(unknown)
     build = _build(installed, cuda or "", like, facts, matrix)
     toolkits = matrix.toolkits
@@ -213,7 +213,7 @@ def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | No
     return next(wheels, None)
 
 
-def _is_whole(facts: Facts, package: Package, matrix: Matrix) -> bool:
+def _is_complete(facts: Facts, package: Package, matrix: Matrix) -> bool:
     folder = facts.onnxruntime
     others = [
         other

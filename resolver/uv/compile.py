@@ -33,7 +33,7 @@ def compile_plan(uv: Uv, question: Question, index: Index, folder: Path) -> tupl
     """Return the file of every wheel of the plan, and of all that is required and not installed.
 
     Those of the plan have the hash that the plan has; what it does not know of them, and all of the
-    others, is as their index tells it. Of the others there may be several files that fit, the best
+    others, is as their index lists it. Of the others there may be several files that fit, the best
     first. uv's files are written to `folder`. Raises Error `requirements-impossible` with the words
     of uv, `download-hash-mismatch` where an index has another file for one of the plan,
     `file-not-on-index`, `index-no-hash`, `python-prints`, those of `IndexConfig.absent` (offline),
@@ -90,7 +90,7 @@ def _places(question: Question, sources: IndexConfig, folder: Path) -> list[str]
 
 
 def is_near(wheel: Wheel, sources: IndexConfig) -> bool:
-    """Tell whether the folder of `--find-links` has `wheel`, or one of its name and version."""
+    """Return whether the folder of `--find-links` has `wheel`, or one of its name and version."""
     if sources.find_links is None:
         return False
     if wheel.file:

@@ -167,5 +167,5 @@ def _addresses(text: str) -> Iterator[str]:
 
 
 def _names(text: str, name: str) -> bool:
-    """Tell whether uv's words are about the distribution `name`."""
+    """Return whether uv's words are about the distribution `name`."""
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None

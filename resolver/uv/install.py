@@ -1,7 +1,7 @@
 """Install wheels, each with its hash, into a prefix: `uv pip install --prefix`.
 
 uv takes them from its user's cache or brings them there, and links the files from it. Nothing of
-the environment itself is changed: it only tells which Python the scripts will name.
+the environment itself is changed: it only decides which Python the scripts will name.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def uv_platform(facts: Facts) -> str:
 
 
 def is_taken_as_older(facts: Facts) -> bool:
-    """Tell whether uv has no word for the glibc of the machine, and an older one stands for it."""
+    """Return whether uv has no word for the glibc of the machine, and takes an older one."""
     kind, (_, minor) = libc_tag(facts)
     linux = facts.platform.system == "linux" and kind == "glibc"
     return linux and not facts.python.free_threaded and _GLIBC_MINORS[0] < minor < _GLIBC_MINORS[1]

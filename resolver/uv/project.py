@@ -28,7 +28,7 @@ class Question:
     wheels: tuple[Wheel, ...]
     """Each is taken from its own index at its own version, and nothing else is asked of it."""
     unread: frozenset[str] = frozenset()
-    """The names of those whose own requirements count, and only their metadata tell them: torch."""
+    """The names of those whose own requirements count, and only their metadata has them: torch."""
     behind: str | None = None
     """The index of one of them, which is asked for what the default one does not have: PyTorch's,
     for what its torch requires. A newer version there is never chosen."""

@@ -42,7 +42,7 @@ class NeededLibrary:
 
     @property
     def driver(self) -> bool:
-        """Tell whether the error is due to the driver: the library is part of it, or needs it."""
+        """Return whether the error is due to the driver: the library is part of it, or needs it."""
         error = self.error or ""
         part = error and DRIVER_FILE.match(self.name)
         return bool(part or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))
@@ -163,17 +163,17 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
     )
 
 
-def _model(row: LenientObject) -> ModelRun:
-    deviation, error = row.number("deviation"), row.text("error")
+def _model(event: LenientObject) -> ModelRun:
+    deviation, error = event.number("deviation"), event.text("error")
     correct = deviation is not None and deviation <= TOLERANCE
     return read_record(
         ModelRun,
-        row,
+        event,
         nodes=tuple(
             PlacedNode(node.text("op") or "", node.text("provider") or "")
-            for node in row.rows("nodes")
+            for node in event.rows("nodes")
         ),
-        correct=correct if row.has("deviation") else None,
+        correct=correct if event.has("deviation") else None,
         error=HOST.sub("", error) if error else None,
     )
 
@@ -185,5 +185,5 @@ def without_colours(log: str) -> str:
 
 def loaded_libraries(events: Events) -> tuple[LoadedLibrary, ...]:
     """Return the CUDA libraries that the child had loaded at last."""
-    rows = events.last("loaded").rows("libraries")
-    return tuple(read_record(LoadedLibrary, row) for row in rows)
+    libraries = events.last("loaded").rows("libraries")
+    return tuple(read_record(LoadedLibrary, library) for library in libraries)

@@ -76,18 +76,6 @@ def test_a_pipe_gets_a_line_at_each_tenth(
     ]
 
 
-def test_on_a_slow_line_it_gets_one_every_two_seconds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = [(second, "download", second) for second in range(6)]
-
-    assert lines(monkeypatch, capsys, *said) == [
-        "Downloading 2.0 GB",
-        "Downloaded 2 MB of 2.0 GB, 1 MB/s, 1998 s left",
-        "Downloaded 4 MB of 2.0 GB, 1 MB/s, 1996 s left",
-    ]
-
-
 def test_bars_show_a_step_that_goes_on_only_where_no_download_moves(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

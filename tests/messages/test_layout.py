@@ -76,7 +76,7 @@ def test_a_text_is_wrapped(text: str, columns: int, lines: list[str]) -> None:
 def test_a_report_is_wrapped_beside_its_heads_and_commands_are_not() -> None:
     rows = (
         Row(head="✗", text="a text that is longer than the line", style="red"),
-        Row(text="ortgpu-fix --python /opt/app/.venv/bin/python --apply", whole=True),
+        Row(text="ortgpu-fix --python /opt/app/.venv/bin/python --apply", unwrapped=True),
     )
 
     assert list(lines_of(Section(heading="Head", rows=rows), 32)) == [

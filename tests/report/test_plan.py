@@ -13,7 +13,7 @@ from ortgpu_fix.facts.model import OWN_ENVIRONMENT, Facts
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import Message, load_texts
 from ortgpu_fix.messages.sections import Row, Section, plain, size, width
-from ortgpu_fix.plan.model import OtherWay, Plan, Rejected, Unlock
+from ortgpu_fix.plan.model import Alternative, Plan, Rejected, Unlock
 from ortgpu_fix.plan.reasons import Named, Reason, finding, reason
 from ortgpu_fix.plan.wheels import PYPI, Wheel
 from ortgpu_fix.report.plan import machine_section, plan_sections
@@ -469,10 +469,12 @@ def test_equal_gpus_are_counted() -> None:
 
 def test_another_way_is_a_row_of_the_document() -> None:
     plan = resolve(synthetic.facts(gpus=()), PlanOptions(), synthetic.matrix())
-    way = OtherWay(provider="tensorrt-rtx", by=Named("a-plugin", "0.5.0"), size=177_000_000)
+    way = Alternative(provider="tensorrt-rtx", by=Named("a-plugin", "0.5.0"), size=177_000_000)
 
     assert "ways" not in plan_json(plan, EN)
-    [row] = cast("list[dict[str, object]]", plan_json(plan._replace(ways=(way,)), EN)["ways"])
+    [row] = cast(
+        "list[dict[str, object]]", plan_json(plan._replace(alternatives=(way,)), EN)["ways"]
+    )
     text = str(row.pop("text"))
     assert row == {
         "provider": "tensorrt-rtx",
@@ -944,10 +946,10 @@ def test_the_first_sentence_is_the_verdict_and_the_command_is_the_last_line(
     if last:
         assert sections[-1].rows == (
             Row(text=last, style="bold"),
-            Row(text="ortgpu-fix --apply", style="bold", whole=True),
+            Row(text="ortgpu-fix --apply", style="bold", unwrapped=True),
         )
     else:
-        assert not any(row.whole for each in sections for row in each.rows)
+        assert not any(row.unwrapped for each in sections for row in each.rows)
 
 
 @pytest.mark.parametrize(

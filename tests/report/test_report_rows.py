@@ -269,7 +269,7 @@ def test_an_explanation_in_words() -> None:
     assert (seen.heading, [row.text for row in seen.rows]) == (
         *("error[a-failure]: what is wrong", ["--> 7", " |  E: no"]),
     )
-    assert [(row.head, row.text, row.whole) for row in said.rows] == [
+    assert [(row.head, row.text, row.unwrapped) for row in said.rows] == [
         ("cause:", "the cause", False),
         ("", "The log is from ComfyUI", False),
         ("fix:", "the remedy", False),
@@ -297,7 +297,7 @@ def test_what_the_machine_says_of_each_and_what_fixes_it() -> None:
     assert [row for row in first if row.head == "host:"] == [
         Row(head="host:", text="confirmed. onnxruntime-gpu is not installed", style="bold")
     ]
-    assert [(row.head, row.text, row.whole) for row in first[2:5]] == [
+    assert [(row.head, row.text, row.unwrapped) for row in first[2:5]] == [
         ("fix:", "Run this", False),
         ("", "ortgpu-fix --apply", True),
         ("", "installs a 1", False),

@@ -15,7 +15,7 @@ from ortgpu_fix.data_files import example_machine, load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json, to_json
 from ortgpu_fix.guests.explain.fix import fix_for
-from ortgpu_fix.guests.explain.observation import look
+from ortgpu_fix.guests.explain.observation import observe
 from ortgpu_fix.guests.explain.report import explanation_json
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
@@ -64,7 +64,7 @@ def test_explanations_of_logs(path: Path) -> None:
     found = explain_log(path.read_text("utf-8"), table)
     facts = from_json(example_machine())
     plan = resolve(facts, PlanOptions(), MATRIX)
-    here = look(found, table, facts, plan)
+    here = observe(found, table, facts, plan)
     mends = fix_for(found, here, plan, lambda _: plan)
 
     printed(explanation_json(found, EN))

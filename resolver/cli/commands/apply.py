@@ -80,7 +80,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
             console.print_sections(sections)
         return plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    with _reader_expected():
+    with _broken_pipe_as_interruption():
         if not asked.json:
             shown = sections
             if found and found.changes:
@@ -120,7 +120,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
 
 
 @contextlib.contextmanager
-def _reader_expected() -> Iterator[None]:
+def _broken_pipe_as_interruption() -> Iterator[None]:
     """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`."""
     try:
         yield
@@ -217,7 +217,7 @@ def allowed_by(allow: Sequence[str]) -> Allowed:
 
 
 def _loads_itself(plan: Plan, inputs: PlanInputs) -> bool:
-    """Tell whether the companion that loads the libraries is there once the plan is done."""
+    """Return whether the companion that loads the libraries is there once the plan is done."""
     coming = {companion.name for companion in plan.companions}
     return LIBRARIES in coming or inputs.facts.package(LIBRARIES) is not None
 

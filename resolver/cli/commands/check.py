@@ -1,4 +1,4 @@
-"""`--check`: say in one line, and by the exit code, whether the environment is right."""
+"""`--check`: say in one line, and by the exit code, whether the environment is OK."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CheckedPlan(NamedTuple):
 
 
 def run(asked: CheckRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Say whether the environment is right."""
+    """Say whether the environment is OK."""
     inputs = gather_inputs(asked.plan, environ)
     checked = checked_plan(inputs.facts, inputs.options, inputs.matrix)
     return report_check([CheckedPlan(checked)], asked, language)

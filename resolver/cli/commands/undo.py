@@ -65,8 +65,10 @@ def run(asked: UndoRequest, environ: Mapping[str, str], language: Language) -> i
 def _kept(target: Target, brought: Mapping[str, str]) -> str:
     """Return what `target` had in the place of the versions `brought`, and still has."""
     own = filter(target.holds, target.installed)
-    rows = (row for row in own if row.version != brought.get(row.key, row.version))
-    installed = (row for row in rows if Path(row.metadata_path).exists())
+    changed = (
+        package for package in own if package.version != brought.get(package.key, package.version)
+    )
+    installed = (package for package in changed if Path(package.metadata_path).exists())
     return ", ".join(f"{package.name} {package.version}" for package in installed)
 
 

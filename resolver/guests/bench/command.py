@@ -47,7 +47,7 @@ def run(request: BenchRequest, environ: Mapping[str, str], language: Language) -
     if request.verify.provider != PROVIDERS[0]:
         clash = f"--provider {request.verify.provider}, MODEL.onnx, --bench"
         raise Error("flags-clash", flags=clash)
-    read_shapes(request.shape)  # a mistake is told before anything takes time
+    read_shapes(request.shape)  # a mistake is reported before anything takes time
     for model in request.words:
         if not Path(model).is_file():
             raise Error("model-unreadable", file=model, problem=cause("file-absent"))
@@ -142,8 +142,10 @@ def _write_page(  # noqa: PLR0917
     loaded = verification.libraries if verification.verdict == "works" else ()  # else listed before
     more = {
         "page-findings": [Row(text=line) for line in said or [texts.label("page-no-findings")]],
-        "page-versions": [Row(*row) for row in _versions(found, measured.report.onnxruntime)],
-        "loaded": [Row(head=row.name, text=row.path) for row in loaded],
+        "page-versions": [
+            Row(*library) for library in _versions(found, measured.report.onnxruntime)
+        ],
+        "loaded": [Row(head=library.name, text=library.path) for library in loaded],
     }
     added = [Section(heading=texts.label(key), rows=tuple(rows)) for key, rows in more.items()]
     machine = machine_section(found, texts)._replace(heading=texts.label("machine"))

@@ -33,7 +33,7 @@ from ...plan.wheels import Wheel
 from ...resolve.options import PlanOptions
 from .fix import Fix, fix_for
 from .guest import ExplainRequest
-from .observation import Observation, look
+from .observation import Observation, observe
 from .report import explanation_json, explanation_sections
 
 _THERE = {"mend-owner": reason("mend-owner-there"), "mend-here": reason("mend-there")}
@@ -127,7 +127,7 @@ def _answer(
     if looked is None:
         fix = fix_for(found, observations, None, by=search.fix_label(found), program=program)
     else:
-        observations = look(found, table, looked.facts, looked.plan, looked.releases)
+        observations = observe(found, table, looked.facts, looked.plan, looked.releases)
         fix = fix_for(
             found,
             observations,
@@ -171,7 +171,7 @@ def _environment(asked: PlanRequest, shown: ShownInLog) -> str | None:
 
 
 def _is_another(looked: Looked, environment: str) -> bool:
-    """Tell whether the environment that was looked at is not the one that a log names."""
+    """Return whether the environment that was looked at is not the one that a log names."""
     return not (looked.facts.python.executable or "").startswith(environment)
 
 

@@ -29,7 +29,7 @@ CLASHES = frozenset(
         *("torch-no-gpu-code", "torch-other-cuda", "torch-without-cuda", "two-cuda-majors"),
     }
 )
-"""Findings of what is there: that something is missing no text tells by not naming it."""
+"""Findings of what is there: that something is missing no text proves by not naming it."""
 
 
 class Fix(NamedTuple):
@@ -90,13 +90,13 @@ def fix_for(
 
 
 def _is_fixed(each: Explanation, said: Observation, by_user: Callable[[Finding], bool]) -> bool:
-    """Tell whether packages fix it here."""
+    """Return whether packages fix it here."""
     by_packages = not all(map(by_user, said.findings))
     return by_packages or (each.fixable and said.state != "not-so")
 
 
 def _has_flags(each: Explanation, arguments: tuple[str, ...]) -> bool:
-    """Tell whether a command with these arguments may change torch, where the remedy has to."""
+    """Return whether a command with these arguments may change torch, where the remedy has to."""
     return "--torch" in arguments or "--torch" not in _arguments(each)
 
 

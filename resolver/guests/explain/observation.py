@@ -32,7 +32,7 @@ NO_WHEEL = frozenset({"no-wheel-python", "no-wheel-platform", "glibc-too-old", "
 MISSING = frozenset(
     {"gpu-build-missing", "library-missing", "requirement-missing", "tensorrt-missing"}
 )
-"""Findings of what is not there: no text that lists no packages tells that."""
+"""Findings of what is not there: no text that lists no packages shows that."""
 IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "here-in-place"}
 """What is said of an environment that was looked at, and has no such failure."""
 
@@ -41,7 +41,7 @@ CUDNN = "nvidia-cudnn"
 FAMILIES = {"curand": "nvidia-curand", "cudnn": CUDNN, "cudnn-part": CUDNN}
 """How the wheels begin that bring a part which several majors of CUDA have under one name."""
 OTHERS_CUDNN = "here-others-cudnn"
-"""Why it is so here where an installed package wants another cuDNN than the set has."""
+"""Why it is so here where an installed package wants another cuDNN than the plan has."""
 DRIVER_UNSEEN = "here-driver-unseen"
 """Why it is not so here where the driver is new enough, and the program did not see it."""
 
@@ -61,7 +61,7 @@ class Observation(NamedTuple):
     """What is there instead, or why it cannot be seen: a label of the texts."""
 
 
-def look(
+def observe(
     explanations: Sequence[Explanation],
     table: FailureTable,
     facts: Facts,
@@ -69,10 +69,10 @@ def look(
     releases: Collection[str] = (),
 ) -> tuple[Observation, ...]:
     """Return what the machine says of each explanation; `releases`: those that the matrix holds."""
-    return tuple(_look(each, table, facts, plan, releases) for each in explanations)
+    return tuple(_observe(each, table, facts, plan, releases) for each in explanations)
 
 
-def _look(
+def _observe(
     explanation: Explanation,
     table: FailureTable,
     facts: Facts,
@@ -157,9 +157,9 @@ def _of_plan(
 
 
 def _comes(library: LibraryName, plan: Plan) -> bool:
-    """Tell whether `plan` brings the wheel of `library`, or what a provider or NVRTC may lack.
+    """Return whether `plan` brings the wheel of `library`, or what a provider or NVRTC may lack.
 
-    Which wheel has a part of NVRTC no name tells.
+    No name says which wheel has a part of NVRTC.
     """
     if library.part.startswith(("provider", "nvrtc")):
         return bool(plan.install)
@@ -172,7 +172,7 @@ def _comes(library: LibraryName, plan: Plan) -> bool:
 
 
 def _cudnn_majors(plan: Plan) -> set[str]:
-    """Return the major of the cuDNN that the set has."""
+    """Return the major of the cuDNN that the plan has."""
     return {each.version.split(".")[0] for each in plan.selection if each.name.startswith(CUDNN)}
 
 
@@ -211,7 +211,7 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
 
 
 def _driver_here(driver: Driver, source: str) -> Reason | None:
-    """Say which driver works here. A text tells which is installed, not what its program met."""
+    """Say which driver works here. A text says which is installed, not what its program met."""
     version = driver.version or "?"
     if source.startswith(TEXT):
         return None
@@ -221,7 +221,7 @@ def _driver_here(driver: Driver, source: str) -> Reason | None:
 
 
 def _is_driver_unseen(explanation: Explanation, facts: Facts, plan: Plan) -> bool:
-    """Tell whether the driver of a text runs the release there, or any where it names none.
+    """Return whether the driver of a text runs the release there, or any where it names none.
 
     CUDA says the same where it finds no driver at all.
     """

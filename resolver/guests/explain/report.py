@@ -60,13 +60,13 @@ def explanation_sections(
             rows += [Row(text=texts.summary(fix.finding))]
             rows += [Row(text=text) for text in (texts.remedy(fix.finding),) if text]
         if command:
-            rows.append(Row(text=command, whole=True))
+            rows.append(Row(text=command, unwrapped=True))
         sections.append(Section(rows=tuple(rows)))
     return tuple(sections)
 
 
 def _is_said(fix: Fix) -> bool:
-    """Tell whether it says only that a person does what stands under `fix:`."""
+    """Return whether it says only that a person does what stands under `fix:`."""
     return fix.why.code in {"mend-by-hand", "mend-other-program"} and fix.finding is None
 
 
@@ -87,13 +87,13 @@ def _fix(
         command_is_all = (each.fixable or each.effect) and fix.why.code != "mend-by-besides"
         rows = [] if command_is_all else [Row(head=head, text=each.remedy)]
         rows.append(Row(head="" if rows else head, text=texts.reason(fix.why)))
-        rows += [Row(text=line, whole=True) for line in command.split("\n")]
+        rows += [Row(text=line, unwrapped=True) for line in command.split("\n")]
         return [*rows, Row(text=_installed(installs, texts))] if installs else rows
     rows = [Row(head=head, text=each.remedy)]
     owner = f"  # {texts.label('for-owner')}"
-    # the other commands of this program are told at the end, as they are for that machine
+    # the other commands of this program are shown at the end, as they are for that machine
     commands = [line for line in each.commands if not re.match("ortgpu-fix(?! download)", line)]
-    rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", whole=True) for x in commands]
+    rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", unwrapped=True) for x in commands]
     return rows
 
 

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name, canonicalize_version
 
 from ...facts.markers import marker_environment
 from ...facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
-from ...lock.locked_facts import locked_names, without_installed_set
+from ...lock.locked_facts import names_in_locks, without_locked_packages
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
 from ...plan.reasons import Named, Reason, RequirementLine, reason
@@ -25,7 +25,7 @@ from .parsed_lock import ParsedPin
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""
 LACKS = "lock-lacks"
-"""The code of a reason: what the set needs, and the lock does not install."""
+"""The code of a reason: what the packages need, and the lock does not install."""
 KnownWheels = dict[tuple[str, str], dict[str, set[_Place]]]
 """What each wheel is for, by its hash, by name and version of the distribution."""
 
@@ -62,10 +62,10 @@ def why_not(
     pins = [pin for pin in every if pin.exact]
     pinned = {pin.name for pin in pins}
     free = [pin for pin in every if pin.name not in pinned]
-    bare = without_installed_set(facts, matrix, locked_names(matrix))
+    bare = without_locked_packages(facts, matrix, names_in_locks(matrix))
     situation = situation_of(facts, PlanOptions(), matrix)
     refused = tuple(_twice(pins)) or (
-        *_of_the_set(pins, bare, options, matrix),
+        *_against_packages(pins, bare, options, matrix),
         *_rivals(pins, free, bare, environment, matrix),
         *_without_wheel(pins, known, situation),
     )
@@ -107,10 +107,10 @@ def _broken(pins: Sequence[ParsedPin], situation: Situation) -> Iterator[Reason]
         yield reason("lock-breaks", by=by, requires=one.text, found=one.found or "-")
 
 
-def _of_the_set(
+def _against_packages(
     pins: Sequence[ParsedPin], facts: Facts, options: PlanOptions, matrix: Matrix
 ) -> tuple[Reason, ...]:
-    """Return why exactly the set of `pins` cannot work on the machine of `facts`."""
+    """Return why exactly the packages of `pins` cannot work on the machine of `facts`."""
     release = release_of(pins)
     if release is None:
         system = f"{facts.platform.system} {facts.platform.machine}"

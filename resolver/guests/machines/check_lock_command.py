@@ -1,4 +1,4 @@
-"""`lock --check FILE`: tell whether a lock still holds here, and what has drifted from it."""
+"""`lock --check FILE`: report whether a lock still holds here, and what has drifted from it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
 
 def run(request: CheckLockRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Tell whether a lock still holds here, and what has drifted from it.
+    """Return whether a lock still holds here, and what has drifted from it.
 
-    Where this machine has no GPU, as in CI, it is held against each machine of this platform that
+    Where this machine has no GPU, as in CI, it is checked for each machine of this platform that
     it was made for, with the environment that is here. Where no environment is named, it is held
     against all of those, and nothing is compared with what is installed. One that names nothing of
     ours has nothing to hold.
@@ -70,7 +70,7 @@ def _check(  # noqa: PLR0917
     locked = read_lock(text, file, included)
     alone = describes_environment(machine, environ, Path.cwd())
     inputs = gather_inputs(asked._replace(machine=machine), environ)
-    held_on = held_against(locked, inputs, alone=alone, python=machine.python)
+    held_on = machines_to_check(locked, inputs, alone=alone, python=machine.python)
     for facts, _ in held_on:
         require_known(facts)
     torch = any(pin.name == TORCH for pin in locked.pins)
@@ -88,7 +88,7 @@ def _check(  # noqa: PLR0917
     return DRIFT_EXIT[found.verdict]
 
 
-def held_against(
+def machines_to_check(
     locked: ParsedLock, inputs: PlanInputs, *, alone: bool, python: str | None = None
 ) -> Sequence[tuple[Facts, Facts | None]]:
     """Return the facts to hold a lock against, each with the machine that stands for this one.

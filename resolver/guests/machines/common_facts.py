@@ -11,7 +11,7 @@ from ...versions import numbers
 
 
 def has_gpu(situation: Situation) -> bool:
-    """Tell whether the machine has a driver, and is not known to have no GPU."""
+    """Return whether the machine has a driver, and is not known to have no GPU."""
     return situation.facts.driver is not None and situation.gpus != ()
 
 

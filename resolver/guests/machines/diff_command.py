@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(asked: DiffRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Say what the step from one state to another changes; 1 where a machine falls out.
+    """Say what the step from one state to another changes; 1 where a machine loses GPU support.
 
     Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`.
     """
@@ -36,7 +36,7 @@ def run(asked: DiffRequest, environ: Mapping[str, str], language: Language) -> i
         console.print_json(difference_json(found, files[0], files[1], load_texts("en")))
     else:
         console.print_sections(difference_sections(found, load_texts(language)))
-    return int(any(host.falls_out for host in found.hosts))
+    return int(any(host.loses_gpu_support for host in found.hosts))
 
 
 def _hosts(asked: DiffRequest, environ: Mapping[str, str]) -> list[tuple[str, Facts]]:

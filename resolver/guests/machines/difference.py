@@ -32,8 +32,8 @@ class HostChange(NamedTuple):
     after: tuple[WhyNot, ...]
 
     @property
-    def falls_out(self) -> bool:
-        """Tell whether it could use the old state and cannot use the new one."""
+    def loses_gpu_support(self) -> bool:
+        """Return whether it could use the old state and cannot use the new one."""
         return bool(self.after) and not self.before
 
 
@@ -111,7 +111,7 @@ def compare(
     if isinstance(new, Facts):
         newest = Driver(version=max(before.driver or "", after.driver or "", key=numbers))
         anywhere = on("", new._replace(driver=newest, gpus=None))
-        broken = anywhere.after if anywhere.falls_out else ()
+        broken = anywhere.after if anywhere.loses_gpu_support else ()
     return Update(
         before,
         after,

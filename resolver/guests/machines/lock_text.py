@@ -88,7 +88,7 @@ def _beside(file: str, name: str) -> str:
 
 
 def _is_of_git(file: str) -> bool:
-    """Tell whether a name is `REVISION:PATH`: on Windows what begins with a drive is none."""
+    """Return whether a name is `REVISION:PATH`: on Windows what begins with a drive is none."""
     revision, _, path = file.partition(":")
     of_git = revision and path and revision[0] != "-" and not Path(file).drive
     return bool(of_git) and not Path(file).exists()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...facts.model import CPU_BUILD, GPU_BUILD
 from ...lock.groups import FleetMachine, Group, TargetPlan
-from ...lock.locked_facts import locked_names, without_installed_set
+from ...lock.locked_facts import names_in_locks, without_locked_packages
 from ...matrix.model import Matrix
 from ...plan.model import Plan
 from ...plan.reasons import reason
@@ -51,7 +51,7 @@ def plan_fleet(
 
     `with_cpu` gives machines without a GPU the CPU build, of the newest release that a group has.
     """
-    locked = locked_names(matrix)
+    locked = names_in_locks(matrix)
     names = sorted({*locked, *matrix.distributions, *(row.name for row in matrix.limits)})
     kinds: dict[object, _MachineKind] = {}
     same: dict[int, tuple[Situation, object]] = {}
@@ -59,7 +59,7 @@ def plan_fleet(
     for machine in sorted(machines, key=lambda machine: machine.name):
         new = id(machine.facts) not in same
         if new:
-            facts = without_installed_set(machine.facts, matrix, locked)
+            facts = without_locked_packages(machine.facts, matrix, locked)
             situation = situation_of(facts, options, matrix)
             same[id(machine.facts)] = situation, equivalence_key(situation, names)
         situation, key = same[id(machine.facts)]

@@ -30,7 +30,7 @@ Members = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedGroup:
-    """Machines that can share a set of wheels, and the set."""
+    """Machines that can share wheels, and these wheels."""
 
     version: str
     members: Members
@@ -100,7 +100,7 @@ class FleetSolver:
         return self._quick[key]
 
     def share(self, version: str, members: Members) -> ServedGroup | None:
-        """Return the set with which a release serves all of `members`, or None."""
+        """Return the wheels with which a release serves all of `members`, or None."""
         key = version, members
         if key not in self._shares:
             self._shares[key] = self._share(version, members)

@@ -1,4 +1,4 @@
-"""`run`: start the user's program, and tell of its inference sessions.
+"""`run`: start the user's program, and report on its inference sessions.
 
 Its standard output is its own: the report goes to standard error, the document of `--json` to the
 file of `-o`, else to standard output as the one line after the program's. Shell, and thin.
@@ -67,7 +67,7 @@ def run(request: RunRequest, environ: Mapping[str, str], language: Language) -> 
 
     table = parse_failures(load_table("failures"))
     printed = Search(table)
-    reads = request.require_gpu and not python_of(request.rest, child)  # else its sessions tell
+    reads = request.require_gpu and not python_of(request.rest, child)  # else its sessions show it
     status, seen = watch_program(
         request.rest, child, show_session if request.live else None, printed.feed if reads else None
     )

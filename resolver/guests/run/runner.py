@@ -1,4 +1,4 @@
-"""Start the user's program with our folder in front of PYTHONPATH, and read what its Pythons tell.
+"""Start the user's program with our folder in front of PYTHONPATH; read what its Pythons report.
 
 Shell. The folder is a temporary one; nothing else is written, and it is removed at the end.
 """
@@ -145,7 +145,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _read(folder: Path) -> ProgramSeen:
-    """Return what was told so far."""
+    """Return what was reported so far."""
 
     def lines() -> Iterator[str]:
         for file in sorted(folder.glob("*.jsonl"), key=lambda each: each.stat().st_mtime_ns):

@@ -1,7 +1,7 @@
 """What an index has and the matrix lacks, read from its wheels: rows as the shipped ones.
 
 The same readers make the shipped tables. Only what is new is read: of a new release of an NVIDIA
-distribution its files and its GPU code where those of its known neighbours do not tell them, of a
+distribution its files and its GPU code where those of its known neighbours do not show them, of a
 new onnxruntime-gpu its provider.
 """
 

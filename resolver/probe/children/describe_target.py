@@ -147,7 +147,7 @@ def distributions() -> list[dict[str, Any]]:
     """Return every distribution on sys.path, in its order; of one name the first is in use.
 
     An image's layer, or `pip install --target`, leaves the old metadata of a name beside the new:
-    the stand-in that this program installed is not the one whose files are there.
+    the placeholder that this program installed is not the one whose files are there.
     """
     rows: list[Any] = []
     for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
@@ -164,11 +164,11 @@ def distributions() -> list[dict[str, Any]]:
 
 
 OWN = ".ortgpu-fix/"
-"""The state folder of ortgpu-fix, which comes and goes: what a RECORD says of it tells nothing."""
+"""The state folder of ortgpu-fix, which comes and goes: what a RECORD says of it means nothing."""
 
 
 def without_module(row: dict[str, Any]) -> bool:
-    """Tell whether a module that a distribution lists is gone: looked at is one file of it."""
+    """Return whether a module that a distribution lists is gone: looked at is one file of it."""
     listed = MODULE.search(read(os.path.join(row["path"], "RECORD")) or "")
     folder = os.path.dirname(row["path"])
     return listed is not None and not os.path.isfile(os.path.join(folder, listed.group(1)))
@@ -219,7 +219,7 @@ def damage(folder: str, info: str) -> list[str]:
 
 
 def differs(path: str, size: int, digest: str = "") -> bool:
-    """Tell whether the file differs from that in the wheel; without `digest` by its size alone."""
+    """Return whether the file differs from the one in the wheel; without `digest`, by size."""
     try:
         if os.stat(path).st_size != size:
             return True
@@ -237,14 +237,14 @@ def differs(path: str, size: int, digest: str = "") -> bool:
 
 
 def owns_folder(package: dict[str, Any]) -> bool:
-    """Tell whether a distribution lists files in the shared folder `onnxruntime`."""
+    """Return whether a distribution lists files in the shared folder `onnxruntime`."""
     if not canonical(package["name"]).startswith(("onnxruntime", "ort-")):
         return False
     return "\nonnxruntime/__init__.py," in "\n" + (read(package["path"] + "/RECORD") or "")
 
 
 def has_libraries(folder: str, cuda: str | None) -> bool:
-    """Tell whether the folder `onnxruntime` has its module, and the provider of one for `cuda`."""
+    """Return whether the folder `onnxruntime` has its module, and the provider for `cuda`."""
     names = str(listing(os.path.join(folder, "capi")))
     return "onnxruntime_pybind11_state" in names and (
         cuda is None or "onnxruntime_providers_cuda" in names
@@ -330,7 +330,7 @@ def existing(folder: str) -> str:
 
 
 def writable(folder: str) -> bool:
-    """Tell whether this user may make files in `folder`.
+    """Return whether this user may make files in `folder`.
 
     On Windows a file is made, which is gone when it is closed, as pip does it
     (`pip/_internal/utils/filesystem.py`): `os.access` says yes to each folder there.
@@ -347,7 +347,7 @@ def writable(folder: str) -> bool:
 
 
 def in_store() -> bool:
-    r"""Tell whether this Python is in a package of the Microsoft Store, which nobody may change.
+    r"""Return whether this Python is in a package of the Microsoft Store, which nobody may change.
 
     `C:\Program Files\WindowsApps\PythonSoftwareFoundation.Python.3.11_…`:
     https://docs.python.org/3/using/windows.html#known-issues

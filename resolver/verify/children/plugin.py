@@ -46,7 +46,7 @@ def register(onnxruntime: ModuleType, plugin: ModuleType) -> None:
 
 
 def lacks(plugin: ModuleType, model: Path) -> bool:
-    """Tell whether the provider has no Fourier transform: CUDA's alone has onnxruntime's own."""
+    """Return whether the provider has no Fourier transform: CUDA's alone has onnxruntime's own."""
     return model.stem == "fft" and plugin.get_ep_name() != "CUDAExecutionProvider"
 
 

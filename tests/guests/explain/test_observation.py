@@ -13,7 +13,7 @@ from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Driver
 from ortgpu_fix.guests.explain import fix as fixing
 from ortgpu_fix.guests.explain.fix import Fix
-from ortgpu_fix.guests.explain.observation import Observation, State, look
+from ortgpu_fix.guests.explain.observation import Observation, State, observe
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
@@ -61,7 +61,7 @@ def seen(log: str, *packages: str | dict[str, Any], **machine: Any) -> tuple[Obs
     facts = synthetic.facts(*packages, **machine)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(log, TABLE)
-    (here,) = look(found, TABLE, facts, plan)
+    (here,) = observe(found, TABLE, facts, plan)
     return here, fix_for(found, (here,), plan, by_user=TEXTS.is_for_user)
 
 
@@ -133,7 +133,7 @@ def test_a_driver_that_works_disproves_what_no_text_alone_does(
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(recorded("driver-mismatch"), TABLE)
 
-    assert look(found, TABLE, facts, plan) == (here,)
+    assert observe(found, TABLE, facts, plan) == (here,)
 
 
 def test_a_driver_that_a_text_tells_is_not_seen_whatever_else_is_installed() -> None:
@@ -143,7 +143,7 @@ def test_a_driver_that_a_text_tells_is_not_seen_whatever_else_is_installed() -> 
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(recorded("driver-mismatch"), TABLE)
 
-    assert look(found, TABLE, facts, plan) == (
+    assert observe(found, TABLE, facts, plan) == (
         Observation("unseen", why=reason("here-only-there")),
     )
 
@@ -214,7 +214,7 @@ def told_driver(
     )
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(log, TABLE)
-    here = look(found, TABLE, facts, plan)
+    here = observe(found, TABLE, facts, plan)
     return here[0], fix_for(found, here, plan, by_user=TEXTS.is_for_user)
 
 
@@ -227,7 +227,7 @@ def test_a_package_is_told_instead_unless_the_torch_is_not_known(code: str, stat
     plan = plan._replace(findings=(finding(code, "info"),), verdict="fixable")
     found = explain_log(recorded("numpy-too-new"), TABLE)
 
-    assert [each.state for each in look(found, TABLE, facts, plan)] == [state]
+    assert [each.state for each in observe(found, TABLE, facts, plan)] == [state]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_which_code_a_torch_has_is_known_of_its_build_alone(
     )
     found = explain_log("sm_86 is not compatible with the current PyTorch installation", TABLE)
 
-    assert [each.state for each in look(found, TABLE, facts, plan)] == [state]
+    assert [each.state for each in observe(found, TABLE, facts, plan)] == [state]
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_no_text_that_lists_nothing_confirms_that_something_is_missing(code: str
     plan = plan._replace(findings=(finding(code, "error"),))
     found = explain_log(recorded("cuda-provider-not-created"), TABLE)
 
-    assert look(found, TABLE, facts, plan) == (Observation("unseen", why=NO_LIST),)
+    assert observe(found, TABLE, facts, plan) == (Observation("unseen", why=NO_LIST),)
 
 
 def test_what_a_text_names_confirms_without_a_list() -> None:
@@ -482,7 +482,7 @@ def test_a_release_that_cannot_be_had_is_looked_up(
     facts = synthetic.facts(**machine)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
 
-    (here,) = look(explain_log(log, TABLE), TABLE, facts, plan, RELEASES)
+    (here,) = observe(explain_log(log, TABLE), TABLE, facts, plan, RELEASES)
 
     assert here.why
     assert (here.state, here.why.code) == expected
@@ -516,7 +516,7 @@ def test_an_environment_that_was_looked_at_is_where_it_was_made(
     facts = facts_json.from_json(document)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
 
-    (here,) = look(explain_log(recorded(log), TABLE), TABLE, facts, plan)
+    (here,) = observe(explain_log(recorded(log), TABLE), TABLE, facts, plan)
 
     assert here.state == ("not-so" if executable else "unseen")
 
@@ -624,7 +624,7 @@ def test_a_shadow_is_for_the_user_to_remove() -> None:
     facts = facts_json.from_json(document)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(recorded("onnxruntime-shadowed--beside"), TABLE)
-    here = look(found, TABLE, facts, plan)
+    here = observe(found, TABLE, facts, plan)
 
     mends = fix_for(found, here, plan, by_user=TEXTS.is_for_user)
 
@@ -778,7 +778,7 @@ def test_who_wants_another_cudnn_than_the_set_has_is_named_and_kept(
     found = explain_log(
         f"{INFER}: cannot open shared object file: No such file or directory", TABLE
     )
-    (here,) = look(found, TABLE, facts, plan)
+    (here,) = observe(found, TABLE, facts, plan)
 
     assert here.why == why
     asked = fix_for(found, (here,), plan).why.code

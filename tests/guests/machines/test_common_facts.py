@@ -10,7 +10,7 @@ import synthetic
 from ortgpu_fix.companions.contents import LIBRARIES
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.guests.machines.common_facts import equivalence_key, has_gpu, wheels_key
-from ortgpu_fix.lock.locked_facts import locked_names, without_installed_set
+from ortgpu_fix.lock.locked_facts import names_in_locks, without_locked_packages
 from ortgpu_fix.matrix.model import MSVC_RUNTIME
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation_of
@@ -96,7 +96,7 @@ def test_the_choice_of_wheels_reads_the_gpus_the_driver_and_what_is_required_of_
 
 
 def test_every_build_what_it_requires_and_what_this_program_makes() -> None:
-    assert locked_names(MATRIX) == {
+    assert names_in_locks(MATRIX) == {
         *("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml"),
         *("flatbuffers", "numpy", "protobuf"),
         *(LIBRARIES, MSVC_RUNTIME),
@@ -111,7 +111,7 @@ def test_other_packages_and_the_wheels_of_nvidia_stay_listed() -> None:
         onnxruntime={"distribution": "onnxruntime", "version": "1.22.0"},
         sources={"gpus": "nvml", "libraries": "search"},
     )
-    left = without_installed_set(facts, MATRIX, locked_names(MATRIX))
+    left = without_locked_packages(facts, MATRIX, names_in_locks(MATRIX))
 
     assert [(row.name, row.intact) for row in left.packages] == [
         ("user", True),

@@ -1,4 +1,4 @@
-"""Run one model on the CPU and on a GPU of the target environment, and tell what was measured.
+"""Run one model on the CPU and on a GPU of the target environment, and report what was measured.
 
     TARGET_PYTHON measure.py --scratch FOLDER [--lifeline] REQUEST
 
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     request: Request = options.request
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     report("start", python=sys.version.split()[0], processors=processors())
-    gpus = any(row["provider"] == "cuda" for row in request["configurations"])
+    gpus = any(configuration["provider"] == "cuda" for configuration in request["configurations"])
     if gpus:
         choose_gpu(request)
         libraries.add_windows_folders()
@@ -87,8 +87,8 @@ def choose_gpu(request: Request) -> None:
     machine = common.driver()
     (name, index), *_ = common.chosen(machine["gpus"], request.get("ignored", []))
     report("gpu", name=name, index=index)
-    for row in request["configurations"]:
-        row["device"] = index
+    for configuration in request["configurations"]:
+        configuration["device"] = index
 
 
 def processors() -> int:

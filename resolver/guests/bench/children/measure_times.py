@@ -38,8 +38,8 @@ def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -
         return
     again = reference.session.run(reference.outputs, found[0][1])
     report("repeated", outputs=rows_of(tools, reference, again, expected[0]))  # the random differ
-    for row in request["configurations"]:
-        for session in together(tools, found, expected, [row], 0):
+    for configuration in request["configurations"]:
+        for session in together(tools, found, expected, [configuration], 0):
             tried(session.key, None, partial(report_placement, session, found[0][1]))
 
 
@@ -70,7 +70,7 @@ def together(
 
 
 def tried(key: str, shape: int | None, step: Callable[[], None]) -> bool:
-    """Do `step`, and tell where it fails; return whether it did not."""
+    """Do `step`, and report where it fails; return whether it did not."""
     try:
         step()
     except Exception as error:  # noqa: BLE001 - an answer like every other
@@ -79,11 +79,11 @@ def tried(key: str, shape: int | None, step: Callable[[], None]) -> bool:
     return True
 
 
-def create(tools: Any, row: dict[str, Any], running: list[Any], *, profile: bool) -> None:
+def create(tools: Any, configuration: dict[str, Any], running: list[Any], *, profile: bool) -> None:
     """Make a session for a configuration, and add it to those that are `running`."""
-    report("doing", what="session", key=row["key"])
-    tools.log(placement=profile and row["provider"] == "cuda")
-    session = measure_session.Session(tools, row, profile=profile)
+    report("doing", what="session", key=configuration["key"])
+    tools.log(placement=profile and configuration["provider"] == "cuda")
+    session = measure_session.Session(tools, configuration, profile=profile)
     tools.log(placement=False)
     providers = session.session.get_providers()
     report("session", key=session.key, create_ms=session.create_ms, providers=providers)
@@ -103,7 +103,7 @@ def begin(tools: Any, session: Any, number: int, feed: Any, expected: list[list[
 
 
 def report_placement(session: Any, feed: Any) -> None:
-    """Run the first shape once more; tell the memory of it all, and where its nodes ran."""
+    """Run the first shape once more; report the memory of it all, and where its nodes ran."""
     session.run(0, feed)
     if session.free_before is not None:
         after = measure_session.free_memory(session.device)
@@ -150,7 +150,7 @@ def stretch(session: Any, number: int, feed: Any) -> list[float]:
 
 
 def is_steady(medians: list[float]) -> bool:
-    """Tell whether the last stretches took the same time."""
+    """Return whether the last stretches took the same time."""
     last = medians[-STEADY_BLOCKS:]
     if len(last) < STEADY_BLOCKS:
         return False
@@ -158,7 +158,7 @@ def is_steady(medians: list[float]) -> bool:
 
 
 def changing(running: list[Any], found: Found, ends: float) -> None:
-    """Run all shapes in turn, each known by now; tell what a run takes after another shape."""
+    """Run all shapes in turn, each known by now; report what a run takes after another shape."""
     for cycle in range(CYCLES):
         if cycle and time.monotonic() >= ends:
             return

@@ -44,7 +44,7 @@ def frames(skipped: str) -> list[list[Any]]:
 
 
 def wants_more(asked: list[list[Any]] | None) -> bool:
-    """Tell whether more than the CPU is asked for."""
+    """Return whether more than the CPU is asked for."""
     return any(name not in PLAIN for name, _ in asked or ())
 
 
@@ -84,7 +84,7 @@ def model_of(model: Any) -> dict[str, Any]:
 
 
 HELD: weakref.WeakKeyDictionary[Any, list[list[Any]] | None] = weakref.WeakKeyDictionary()
-"""The providers, or the policy, that settings hold; the libraries do not tell them."""
+"""The providers, or the policy, that settings hold; the libraries do not return them."""
 
 
 def holding(change: Callable[..., list[list[Any]] | None], original: Any) -> Any:

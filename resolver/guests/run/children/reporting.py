@@ -129,7 +129,7 @@ class Runs:
     """How one session ran, in this process."""
 
     waiting = False
-    """A thread is about to tell of all."""
+    """A thread is about to report on all."""
 
     def __init__(self, name: str) -> None:
         self.name = name

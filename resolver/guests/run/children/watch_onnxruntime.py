@@ -128,7 +128,7 @@ def making(module: Any, folder: str, original: Any) -> Any:
 
 
 def has_looked(callers: list[list[Any]]) -> bool:
-    """Tell whether one of those who made a session asked what the build has.
+    """Return whether one of those who made a session asked what the build has.
 
     The program itself may have asked for its log alone: it counts where it made the session.
     """
