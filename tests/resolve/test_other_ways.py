@@ -13,7 +13,7 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import INSTALLED
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import Named
-from ortgpu_fix.resolve.onnxruntime_installed import find_onnxruntime, with_owners_here
+from ortgpu_fix.resolve.onnxruntime_installed import find_onnxruntime, with_installed_owners
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
 
@@ -198,7 +198,7 @@ def test_whose_folder_it_is_counts_whatever_its_name(name: str) -> None:
     assert (kept.build, kept.uninstall) == (Named(name, "1.22.0"), ())
     nameless = having("onnxruntime 1.22.0", folder={"distribution": None})
     for none in (nameless, nameless | {"onnxruntime": None}):
-        assert with_owners_here(from_json(none), MATRIX).owners == MATRIX.owners
+        assert with_installed_owners(from_json(none), MATRIX).owners == MATRIX.owners
     both = having(f"{name} 1.22.0", "onnxruntime-directml 1.22.0")
     assert plan(both).uninstall == tuple(sorted([name, "onnxruntime-directml"]))
 
