@@ -223,7 +223,7 @@ FIXED = b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([42, 0, 14, 0, 0, 0, 0x81, 0x86])
         (b"\xbd\x04\xef\xfe\0\0\2\0 another structure" + FIXED, "14.42.34433.0"),
         (FIXED[:-1], None),
         (b"MZ", None),
-        (FIXED + FIXED.replace(b"\x0e", b"\x0f"), "14.42.34433.0"),
+        (FIXED + FIXED.replace(b"\x0e", b"\x0f"), "14.42.34433.0"),  # the first one counts
     ],
 )
 def test_the_version_that_a_dll_carries(content: bytes, version: str | None) -> None:
