@@ -9,10 +9,10 @@ import pytest
 
 from ortgpu_fix.guests.explain import mending as fixing
 from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import MATCH, Mending
+from ortgpu_fix.guests.explain.mending import Mending
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.plan.model import Plan, PlanVerdict
-from ortgpu_fix.plan.reasons import Finding, Severity, finding, reason
+from ortgpu_fix.plan.reasons import Severity, finding, reason
 
 
 def mending(*args: Any, **words: Any) -> Mending:
@@ -59,11 +59,7 @@ def planned_with(asked: list[tuple[str, ...]], made: Plan) -> Callable[[tuple[st
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        *((code, "mend-owner") for code in ("no-gpu", "no-driver", "driver-failed")),
-        *((code, "mend-by-hand") for code in ("onnxruntime-shadowed", "gpus-hidden")),
-    ],
+    ("code", "why"), [*((code, "mend-by-hand") for code in ("onnxruntime-shadowed", "gpus-hidden"))]
 )
 def test_what_only_the_owner_of_a_machine_can_mend(code: str, why: str) -> None:
     """Not what stands in front of the environment: that is the user's own."""
@@ -74,26 +70,8 @@ def test_what_only_the_owner_of_a_machine_can_mend(code: str, why: str) -> None:
     assert made == Mending(reason(why), finding=found)
 
 
-def test_nothing_is_the_user_s_alone_unless_that_is_said() -> None:
-    here = Here("confirmed", (finding("cpu-build-installed", "error"),))
-
-    assert mending([cause()], [here], FIXABLE) == Mending(reason("mend-here"), ("--apply",))
-
-
-def test_one_finding_that_packages_mend_is_enough_for_a_command() -> None:
-    found = finding("no-driver", "error"), finding("cpu-build-installed", "error")
-
-    def by_user(one: Finding) -> bool:
-        return one.code == "no-driver"
-
-    made = mending([cause()], [Here("confirmed", found)], FIXABLE, by_user=by_user)
-
-    assert made == Mending(reason("mend-here"), ("--apply",))
-
-
-@pytest.mark.parametrize("code", ["installed-conda", "installed-editable", "environment-read-only"])
-def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command(code: str) -> None:
-    held = finding(code, "error")
+def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command() -> None:
+    held = finding("installed-conda", "error")
     plan = FIXABLE._replace(findings=(finding("gpus-hidden", "warning"), held))
 
     made = mending([cause()], [Here("unseen")], plan)
@@ -101,22 +79,11 @@ def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command(code: str) 
     assert made == Mending(reason("mend-by-hand"), finding=held)
 
 
-def test_the_worst_alone_say_whose_program_it_is() -> None:
-    """A warning is of this environment, too; what ended the other program is not."""
-    causes = [cause(origin="frozen"), cause("warning")]
-
-    assert mending(causes, [Here("unseen")] * 2, FIXABLE) == Mending(reason("mend-other-program"))
-    assert mending([cause(), cause(origin="frozen")], [Here("unseen")] * 2, FIXABLE) == Mending(
-        reason("mend-here"), ("--apply",)
-    )
-
-
 @pytest.mark.parametrize(
     ("severity", "fixable", "made"),
     [
         ("error", False, Mending(reason("mend-by-hand"))),
         ("error", True, Mending(reason("mend-here"), ("--apply",))),
-        ("warning", False, Mending(reason("mend-by-hand"))),
         ("info", False, Mending(reason("mend-by-hand"))),
     ],
 )
@@ -131,7 +98,6 @@ def test_what_no_package_mends_is_not_sent_to_apply(
     ("severity", "verdict", "made"),
     [
         ("info", "fixable", Mending(reason("mend-found"), ("--apply",), CLASH)),
-        ("warning", "fixable", Mending(reason("mend-found"), ("--apply",), CLASH)),
         ("error", "fixable", Mending(reason("mend-by-hand"))),
         ("info", "impossible", Mending(reason("mend-found-by-hand"), (), CLASH)),
         ("info", "healthy", Mending(reason("mend-right"), ("verify",))),
@@ -161,99 +127,6 @@ def test_what_the_command_does_not_mend_is_named_beside_what_it_mends(
     assert mending(causes, here, plan) == Mending(PART, APPLY)
 
 
-def test_all_that_stays_is_named() -> None:
-    memory = cause(code="out-of-memory", fixable=False)
-    stays = reason("mend-part", mended="cudnn-9-missing", stays="out-of-memory, no-gpu-visible")
-
-    made = mending([OURS, memory, LOST], [Here("unseen")] * 3, FIXABLE)
-
-    assert made == Mending(stays, APPLY)
-
-
-def test_where_no_command_mends_anything_none_is_told_to_mend_a_part() -> None:
-    memory = cause(code="out-of-memory", fixable=False)
-
-    made = mending([LOST, memory], [Here("unseen")] * 2, FIXABLE)
-
-    assert made == Mending(reason("mend-by-hand"))
-
-
-@pytest.mark.parametrize(
-    ("other", "said"),
-    [
-        (LOST._replace(certain=False), Here("unseen")),
-        (LOST, Here("not-so")),
-        (LOST, Here("confirmed", (finding("two-cuda-majors", "error"),))),
-        (OURS, Here("unseen")),
-        (LOST._replace(severity="warning"), Here("unseen")),
-    ],
-)
-def test_nothing_stays_that_is_not_certain_not_so_here_or_mended_too(
-    other: Explanation, said: Here
-) -> None:
-    made = mending([OURS, other], [Here("unseen"), said], FIXABLE)
-
-    assert made == Mending(reason("mend-here"), APPLY)
-
-
-def test_what_only_a_person_mends_stays_and_torch_without_its_flag() -> None:
-    torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
-    seen = Here("confirmed", (finding("no-driver", "error"),))
-
-    def told(causes: list[Explanation], here: list[Here]) -> Mending:
-        return mending(causes, here, FIXABLE, lambda _: FIXABLE, by_user=lambda _: True)
-
-    assert told([OURS, LOST], [Here("unseen"), seen]).why == PART
-    kept = reason("mend-part", mended="cudnn-9-missing", stays="torch-without-cuda")
-    assert told([OURS, torch], [Here("unseen")] * 2) == Mending(kept, APPLY)
-    both = Mending(reason("mend-here"), (*MATCH, "--apply"))
-    for other in (OURS, torch._replace(code="torch-without-this-gpu")):
-        assert told([torch, other], [Here("unseen")] * 2) == both
-
-
-def test_what_the_command_is_for_does_not_stay() -> None:
-    """Although it leaves torch alone, where no plan changes that."""
-    torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
-
-    made = mending([torch, OURS], [Here("unseen")] * 2, FIXABLE, lambda _: PLAN)
-
-    assert made == Mending(reason("mend-here"), APPLY)
-
-
-def test_a_cause_that_is_not_so_here_is_not_what_a_command_mends() -> None:
-    made = mending([LOST, OURS], [Here("unseen"), Here("not-so")], FIXABLE)
-
-    assert made == Mending(reason("mend-by-hand"))
-
-
-def test_warnings_that_stay_end_no_program() -> None:
-    causes = [cause("warning"), cause("warning", fixable=False)]
-
-    assert mending(causes, [Here("unseen")] * 2, FIXABLE).why == reason("mend-here")
-
-
-@pytest.mark.parametrize(
-    ("commands", "arguments"),
-    [
-        ((), ("--apply",)),
-        (("nvidia-smi -L",), ("--apply",)),
-        (
-            ("pip list", 'ortgpu-fix --ort ">=1.24" --apply'),
-            ("--ort", ">=1.24", "--apply"),
-        ),
-    ],
-)
-def test_a_plan_that_mends_it_is_applied_with_the_flags_of_the_remedy(
-    commands: tuple[str, ...], arguments: tuple[str, ...]
-) -> None:
-    asked: list[tuple[str, ...]] = []
-    causes, here = [cause(commands=commands)], [Here("confirmed")]
-
-    made = mending(causes, here, FIXABLE, planned_with(asked, FIXABLE))
-
-    assert made == Mending(reason("mend-here"), arguments)
-
-
 def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None:
     """A driver that runs no newer release: `--ort ">=1.19" --apply` was promised, and refused."""
     asked: list[tuple[str, ...]] = []
@@ -266,42 +139,11 @@ def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None
     assert asked == [("--ort", ">=1.19")]
 
 
-def test_a_plan_is_made_anew_for_other_flags_alone() -> None:
-    """The one without flags is known: making it costs the user's time."""
-    asked: list[tuple[str, ...]] = []
-
-    made = mending([cause()], [Here("confirmed")], PLAN, planned_with(asked, PLAN))
-
-    assert made == Mending(reason("mend-right"), ("verify",))
-    assert asked == [MATCH]
-
-
-def test_a_torch_that_is_kept_may_be_changed_by_the_flags_of_the_remedy() -> None:
-    """Although only the user decides it: the remedy has asked."""
-    here = [Here("confirmed", (finding("torch-no-gpu-code", "error"),))]
-    remedy = cause(commands=("ortgpu-fix --torch match --apply",))
-    asked: list[tuple[str, ...]] = []
-
-    made = mending([remedy], here, PLAN, planned_with(asked, FIXABLE), by_user=lambda _: True)
-
-    assert made == Mending(reason("mend-here"), (*MATCH, "--apply"))
-    assert asked == [MATCH]
-
-
-def test_what_stops_every_plan_is_its_first_error() -> None:
-    worth, stop = finding("cpu-build-installed", "warning"), finding("driver-too-old", "error")
-    plan = PLAN._replace(verdict="impossible", findings=(worth, stop, finding("no-gpu", "error")))
-
-    assert mending([cause()], [Here("not-so")], plan) == Mending(reason("mend-owner"), finding=stop)
-
-
 @pytest.mark.parametrize(
     ("state", "fixable", "why", "arguments"),
     [
         ("confirmed", True, "mend-right", ("verify",)),
         ("confirmed", False, "mend-by-hand", ()),
-        ("not-so", True, "mend-right", ("verify",)),
-        ("not-so", False, "mend-right", ("verify",)),
         ("unseen", True, "mend-verify", ("verify",)),
     ],
 )
@@ -313,12 +155,6 @@ def test_where_the_packages_are_right(
     assert made == Mending(reason(why), arguments)
 
 
-def test_a_warning_that_no_package_mends_and_nobody_sees_needs_nothing() -> None:
-    made = mending([cause("warning", fixable=False)], [Here("unseen")], PLAN)
-
-    assert made == Mending(reason("mend-right"), ("verify",))
-
-
 # No known failure is in the log: https://github.com/hacksider/Deep-Live-Cam/issues/1862, where
 # onnxruntime-gpu for CUDA 13 stood beside a torch for CUDA 12.
 
@@ -327,12 +163,7 @@ MISSING = finding("library-missing", "error")
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        *("consumers-disagree", "cpu-build-installed", "folder-overwritten", "library-unfit"),
-        *("torch-cudnn-newer", "torch-cudnn-older", "torch-driver-too-old", "torch-no-gpu-code"),
-        *("torch-other-cuda", "torch-without-cuda", "two-cuda-majors", "shared-folder"),
-    ],
+    "code", [*("consumers-disagree", "cpu-build-installed", "torch-no-gpu-code", "two-cuda-majors")]
 )
 def test_without_a_known_failure_a_clash_that_the_plan_finds_is_told(code: str) -> None:
     clash = finding(code, "warning")
