@@ -23,11 +23,11 @@ from ortgpu_fix.apply.apply_plan import Applied, apply
 from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.chosen_wheels import ChosenWheel
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
-from ortgpu_fix.apply.files_to_remove import distributions_here
+from ortgpu_fix.apply.files_to_remove import installed_in_site
 from ortgpu_fix.apply.history import history_summary, recorded_changes
 from ortgpu_fix.apply.rollback import undo_last
 from ortgpu_fix.apply.state_folder import Site, size_of
-from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
+from ortgpu_fix.companions.build import library_wheel, placeholder_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Target
 from ortgpu_fix.index.client import Index
@@ -211,7 +211,7 @@ def test_an_installed_version_that_no_index_has_is_no_problem(stand: Stand) -> N
 def test_a_wheel_made_here_is_installed_too(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
 
-    stand.apply(stand.plan(GOOD), companions=[stand_in_wheel("1.26.0")])
+    stand.apply(stand.plan(GOOD), companions=[placeholder_wheel("1.26.0")])
 
     assert stand.names() == stand.names() | {"onnxruntime": "1.26.0", "onnxruntime-gpu": "1.26.0"}
     assert (stand.venv.site / "onnxruntime" / "__init__.py").exists()
@@ -404,7 +404,7 @@ def test_what_the_python_below_has_is_not_of_the_change(stand: Stand, tmp_path: 
     stand.before = state_of(stand.venv.folder)
     plan = stand.plan(GOOD, uninstall=("onnxruntime",))
 
-    stand.apply(plan, companions=[stand_in_wheel("1.26.0")])
+    stand.apply(plan, companions=[placeholder_wheel("1.26.0")])
 
     target = stand.venv.target()
     assert [one.version for one in target.installed if one.key == "onnxruntime"] == [
@@ -412,7 +412,7 @@ def test_what_the_python_below_has_is_not_of_the_change(stand: Stand, tmp_path: 
         "1.22.1",
     ]
     site = Site.of(target)
-    assert history_summary(site, distributions_here(target, site))[0] == "kept"
+    assert history_summary(site, installed_in_site(target, site))[0] == "kept"
     stand.undo()
     assert stand.unchanged()
 

@@ -122,7 +122,7 @@ def test_every_step_is_on_the_disk_before_the_next(site: Site, steps: Steps) -> 
     assert flushed(steps) >= {str(change.folder / "reserve")}
 
     steps.clear()
-    change.set_aside([gone])
+    change.back_up([gone])
     moves = [at for at, (step, _) in enumerate(steps) if step == "move"]
     assert [steps[at][1] for at in moves] == [gone, f"{kept}/b"]
     assert steps[0] == ("flush", journal)

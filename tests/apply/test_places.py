@@ -132,7 +132,7 @@ def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(stand: Stand)
 
 
 def test_a_limit_of_the_size_of_files(stand: Stand) -> None:
-    """`ulimit -f`, in a child; a quota that is used up is met in scripts/prove/faults.py."""
+    """`ulimit -f`, in a child."""
     stand.have("onnxruntime 1.22.1")
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
     child = os.fork()

@@ -65,7 +65,7 @@ class World:
         prepare_state_folder(self.site)
         change = JournaledChange(self.site)
         change.begin(BEGIN)
-        change.set_aside(self.old())
+        change.back_up(self.old())
         assert not (self.purelib / "old").exists()
         info = self.purelib / "new-1.dist-info"
         files = [*self.new(), info / "METADATA"]
@@ -196,7 +196,7 @@ def test_a_file_that_is_gone_before_it_is_set_aside(world: World) -> None:
     change = JournaledChange(world.site)
     change.begin(BEGIN)
 
-    change.set_aside([*world.old(), str(world.purelib / "old" / "sub" / "gone.py")])
+    change.back_up([*world.old(), str(world.purelib / "old" / "sub" / "gone.py")])
     assert not (world.purelib / "old").exists()
     (found,) = recover_interrupted(world.site)
 

@@ -12,7 +12,7 @@ import pytest
 
 from ortgpu_fix.apply.staged_tree import (
     StagedTree,
-    own_shared_files,
+    break_hardlinks,
     read_staged_tree,
     writes_in_place,
 )
@@ -277,7 +277,7 @@ def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> N
     (own := files[0].with_name("own.so")).write_text("x")
     before = own.stat().st_ino
 
-    own_shared_files(tree.folder, tree.site(), tree.wheels)
+    break_hardlinks(tree.folder, tree.site(), tree.wheels)
 
     assert own.stat().st_ino == before
     pairs = zip(links, files, strict=True)

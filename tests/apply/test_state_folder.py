@@ -44,7 +44,7 @@ class Changed:
         prepare_state_folder(self.site)
         change = JournaledChange(self.site)
         change.begin(Begin(plan="b 1", removed=("a",), installed=(("b", "1"),), present=()))
-        change.set_aside([str(purelib / "a.py")])
+        change.back_up([str(purelib / "a.py")])
         source = self.state / "b.py"
         source.write_text("b = 1")
         change.place([Incoming(str(purelib / "b.py"), str(source), "")], [])

@@ -280,7 +280,7 @@ class Tree:
         assert found is not None
         return found
 
-    def set_aside(self, name: str) -> Path:
+    def back_up(self, name: str) -> Path:
         """Set a file aside; return where it is now."""
         seen = (self.put(name),)
         aside = self.folder / "aside" / "0"
@@ -340,7 +340,7 @@ def test_links_are_compared_by_where_they_lead(tree: Tree) -> None:
 
 def test_a_file_among_the_metadata_that_is_back_already_is_nobody_s(tree: Tree) -> None:
     """The folder went and came under one name, and an undo was killed on its way."""
-    tree.set_aside("new-1.dist-info/notes").rename(tree.path("new-1.dist-info/notes"))
+    tree.back_up("new-1.dist-info/notes").rename(tree.path("new-1.dist-info/notes"))
     whole = ("new-1.dist-info",)
     tree.records.append(Install(created=(), whole=whole, standing=(), sizes=(), hashes=()))
     assert tree.compared(Mark(step="undo")) == {}
@@ -369,7 +369,7 @@ def distribution(tree: Tree, name: str, *files: str) -> None:
 
 
 def test_who_came_later_and_shares_the_folder_is_named_with_all_its_files(tree: Tree) -> None:
-    tree.set_aside("onnxruntime/old.py")
+    tree.back_up("onnxruntime/old.py")
     distribution(tree, "onnxruntime", "onnxruntime/theirs.py")
     distribution(tree, "other", "other/a.py")
 
@@ -384,7 +384,7 @@ def test_who_came_later_and_shares_the_folder_is_named_with_all_its_files(tree: 
 
 
 def test_who_was_there_before_has_not_come(tree: Tree) -> None:
-    tree.set_aside("onnxruntime/old.py")
+    tree.back_up("onnxruntime/old.py")
     distribution(tree, "onnxruntime", "onnxruntime/theirs.py")
     tree.records[0] = Begin(
         plan="x", removed=(), installed=(), present=("onnxruntime-1.dist-info",)
@@ -403,7 +403,7 @@ def test_a_file_of_the_change_that_another_owns_as_well_stays(tree: Tree) -> Non
 
 def test_nobody_s_other_files_go_with_who_came_later(tree: Tree) -> None:
     """What another distribution owns as well, and Python itself."""
-    tree.set_aside("onnxruntime/old.py")
+    tree.back_up("onnxruntime/old.py")
     distribution(tree, "onnxruntime", "onnxruntime/theirs.py", "common/both.py")
     distribution(tree, "other", "common/both.py")
     tree.put("../pyvenv.cfg", "home = /usr")

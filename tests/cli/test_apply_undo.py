@@ -195,7 +195,7 @@ def interrupt(stand: Stand, path: str = "onnxruntime/__init__.py") -> None:
     change = JournaledChange(site)
     present = tuple(map(site.relative, metadata_folders(site)))
     change.begin(Begin(plan="x", removed=(), installed=(), present=present))
-    change.set_aside([str(stand.venv.site / path)])
+    change.back_up([str(stand.venv.site / path)])
 
 
 def test_every_run_says_that_a_change_was_interrupted(stand: Stand, command: Command) -> None:

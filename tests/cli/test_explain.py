@@ -313,10 +313,10 @@ def test_the_command_has_the_environment_that_the_log_names(
 
 
 def test_what_would_be_installed_follows_from_the_outputs_in_the_log(run: Run) -> None:
-    mending = explained(run("explain", "-", "--json", text_in=SMI + VENV))["mending"]
+    fix_for = explained(run("explain", "-", "--json", text_in=SMI + VENV))["mending"]
 
-    assert "nvidia-cublas-cu12 12.2.5.6" in mending["installs"]
-    assert not [each for each in mending["installs"] if each.startswith("onnxruntime-gpu")]
+    assert "nvidia-cublas-cu12 12.2.5.6" in fix_for["installs"]
+    assert not [each for each in fix_for["installs"] if each.startswith("onnxruntime-gpu")]
     assert explained(run("explain", "-", "--json", text_in=VENV))["mending"]["installs"] == []
 
 

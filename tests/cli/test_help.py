@@ -19,7 +19,7 @@ from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
 from ortgpu_fix.cli.flags import FORMATS, SHELLS
 from ortgpu_fix.cli.guests import FLAGS, NAMES, flags_of
-from ortgpu_fix.cli.help import COLUMNS, HelpWords, short_help, whole_help
+from ortgpu_fix.cli.help import COLUMNS, HelpWords, full_help, short_help
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.sections import width
@@ -58,7 +58,7 @@ def test_it_fits(language: Any) -> None:
     """Commands to paste and the line of usage stay whole."""
     words = HelpWords(TABLE, language, 60)
     for command in (None, *TABLE["commands"]):
-        for said in (whole_help(command, words), short_help(command, words)):
+        for said in (full_help(command, words), short_help(command, words)):
             lines = [line for line in said.splitlines() if "ortgpu-fix " not in line]
 
             assert [line for line in lines if width(line) > 60] == []

@@ -9,7 +9,7 @@ import pytest
 
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.guests.machines import lock_text
-from ortgpu_fix.guests.machines.lock_text import read_included, read_lock_text, tells_of
+from ortgpu_fix.guests.machines.lock_text import mentions, read_included, read_lock_text
 from ortgpu_fix.utils.process import Finished
 
 
@@ -168,4 +168,4 @@ def test_a_file_that_pip_reads_in_another_encoding_is_refused(coding: str, tmp_p
 
 @pytest.mark.parametrize("text", ["OnnxRuntime-GPU==1.26.0\n", "onnx\\\nruntime-gpu==1.26.0\n"])
 def test_a_name_is_found_however_it_is_written(text: str) -> None:
-    assert tells_of(["onnxruntime"], text, {})
+    assert mentions(["onnxruntime"], text, {})

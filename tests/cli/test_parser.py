@@ -195,6 +195,7 @@ def test_a_python_that_is_none(text: str, part: str, run: Run, tmp_path: Path) -
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` can only be used with `--apply`"),
+        (["--bench", "model.onnx"], "`--bench` can only be used with `verify`"),
         (
             ["verify", "--shape", "x=1"],
             "`--shape` can only be used with `verify MODEL.onnx`, `verify --bench`",

@@ -78,7 +78,7 @@ def test_a_healthy_environment_of_newer_wheels_is_healthy(venv: Path, run: Run) 
     checked = run("--check")
 
     assert (checked.returncode, checked.stderr) == (0, "")
-    assert checked.stdout == "OK: onnxruntime can use the GPU\n"
+    assert checked.stdout.startswith("OK: ")
     made = json.loads(run("--json").stdout)
     assert made["verdict"] == "healthy"
     assert made["install"] == []

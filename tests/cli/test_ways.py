@@ -52,7 +52,8 @@ def test_onnxruntime_with_a_plugin_is_whole(
     assert code == 0
     assert f"{RTX} adds GPU support to onnxruntime as a plugin (NvTensorRTRTXExecution" in said
     assert said.startswith("Healthy: onnxruntime 1.31.1 has everything it needs\n")
-    assert told(facts, tmp_path, capsys, "--check") == (0, "OK: onnxruntime can use the GPU\n")
+    code, line = told(facts, tmp_path, capsys, "--check")
+    assert (code, line[:4]) == (0, "OK: ")
     plan = json.loads(told(facts, tmp_path, capsys, "--json")[1])
     assert (plan["verdict"], plan["uninstall"], plan["install"]) == ("healthy", [], [])
 

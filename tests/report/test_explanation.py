@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain.fix import Fix
+from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.guests.explain.report import explanation_json, explanation_sections
-from ortgpu_fix.log_lines.explanations import Explanation, on_system
-from ortgpu_fix.log_lines.failures import SEVERITIES, parse_failures
+from ortgpu_fix.log_lines.explanations import on_system
+from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
@@ -22,7 +22,6 @@ MISSING = (
     " open shared object file: No such file or directory\n"
     "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*\n"
 )
-BLAS = "RuntimeError: Library libcublas.so.12 is not found or cannot be loaded\n"
 
 
 def rows(document: dict[str, object]) -> list[dict[str, Any]]:
@@ -45,8 +44,8 @@ def test_a_log_that_tells_something() -> None:
 
 def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
     found = explain_log(MISSING, TABLE)
-    here = (Here("not-so", why=reason("here-libraries", version="1.26.0")),)
-    mends = Mending(reason("mend-right"), ("verify",), code="cudnn-9-missing")
+    here = (Observation("not-so", why=reason("here-libraries", version="1.26.0")),)
+    mends = Fix(reason("mend-right"), ("verify",), code="cudnn-9-missing")
 
     sections = explanation_sections(
         found, EN, here, mends, command="ortgpu-fix verify", installs=["a 1"], machine="host.json"
@@ -63,9 +62,9 @@ def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
 def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -> None:
     found = explain_log(MISSING, TABLE)
     stop = finding("driver-no-answer", "error", error="timeout")
-    mends = Mending(reason("mend-owner"), finding=stop)
+    mends = Fix(reason("mend-owner"), finding=stop)
 
-    text = plain(explanation_sections(found, EN, mending=mends))
+    text = plain(explanation_sections(found, EN, fix=mends))
 
     said = [line.strip() for line in text.splitlines()[-3:]]
     assert said[0].startswith("Packages can't fix this: the driver, container or virtual machine")
@@ -92,24 +91,6 @@ def test_windows_is_not_told_what_only_others_have() -> None:
         ((), ()),
     ]
     assert found[0].commands[2:] == ("unset CUDA_VISIBLE_DEVICES",)
-
-
-def test_a_program_of_another_kind_is_named() -> None:
-    log = "[PYI-1234:ERROR] Failed to execute script 'main'\n" + MISSING
-    names = {origin.code: origin.name["en"] for origin in TABLE.origins}
-
-    text = plain(explanation_sections(explain_log(log, TABLE), EN, origins=names))
-
-    assert "an application with its own Python" in text
-
-
-def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
-    known = {**load_table("failures"), "library": load_table("failures")["library"][:1]}
-    log = "Failed to load library x.so with error: libcublas.so.12: cannot open shared object file"
-
-    found = explain_log(log + ": No such file or directory", parse_failures(known))
-
-    assert "libcublas.so.12" not in "".join(row.cause for row in found)
 
 
 def test_a_line_is_shown_once_and_the_same_text_with_all_its_lines() -> None:
@@ -144,76 +125,13 @@ def test_as_json_it_has_what_was_there_before_and_more() -> None:
     assert rows(general)[0]["certainty"] == "general"
 
 
-def test_as_json_the_machine_and_the_command_are_there() -> None:
-    found = explain_log(MISSING, TABLE)
-    here = (Here("unseen", why=reason("here-only-there")),)
-    mends = Mending(reason("mend-here"), ("--apply",))
-
-    document = explanation_json(found, EN, here, mends, command="ortgpu-fix --apply")
-
-    (row,) = rows(document)
-    assert row["here"]["state"] == "unseen"
-    assert row["here"]["says"] == ["it is visible only while the program runs"]
-    assert document["mending"] == {
-        "code": "mend-here",
-        "text": "This fixes it on this machine",
-        "command": "ortgpu-fix --apply",
-        "installs": [],
-    }
-
-
-def test_every_severity_has_a_look() -> None:
-    one = Explanation("x", "info", "what", "a", 1, "cause", "remedy", (), fixable=False, sources=())
-
-    for severity in SEVERITIES:
-        assert plain(explanation_sections([one._replace(severity=severity)], EN))
-
-
 def test_what_a_person_has_to_do_is_said_once() -> None:
     found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
 
     for code in ("mend-by-hand", "mend-other-program"):
-        text = plain(explanation_sections(found, EN, mending=Mending(reason(code))))
+        text = plain(explanation_sections(found, EN, fix=Fix(reason(code))))
         assert "see the fix above" not in text
         assert text == plain(explanation_sections(found, EN))
-
-
-def test_beside_the_command_stands_what_a_package_needs_that_loads_cuda_by_itself() -> None:
-    found = explain_log("ctranslate2\nsite-packages\n" + BLAS, TABLE)
-    mends = Mending(reason("mend-by-besides"), ("--apply",), code=found[0].code)
-
-    text = plain(explanation_sections(found, EN, mending=mends, command="ortgpu-fix --apply"))
-
-    assert "fix:    nvidia-cublas-cu12 contains it" in text
-    assert "CTranslate2" in text
-    assert text.index("CTranslate2") < text.index("For onnxruntime, run this in the program's env")
-
-
-def test_a_cause_of_one_sentence_is_its_headline_alone() -> None:
-    log = "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 35533.34 MiB on device 0:"
-    found = explain_log(f"{log} cudaMalloc failed: out of memory\n", TABLE)
-
-    text = plain(explanation_sections(found, EN))
-
-    assert text.startswith(
-        "error[out-of-memory]: The GPU does not have enough free memory for the model"
-    )
-    assert text.splitlines()[0].endswith("that uses ggml")
-    assert "cause:" not in text
-
-
-def test_several_libraries_are_named_in_one_headline_as_files() -> None:
-    end = "cannot open shared object file: No such file or directory"
-    names = ("libcublasLt.so.12", "libcublas.so.12")
-    missing = "".join(f"Failed to load {name}: {name}: {end}\n" for name in names)
-    part = "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}\n"
-    part += "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor\n"
-    said = [explain_log(log, TABLE)[0].what for log in (missing, part)]
-
-    assert said == [
-        "CUDA 12 libraries were not found: libcublasLt.so.12, libcublas.so.12",
-        "a part of cuDNN was not found (libcudnn_ops.so.9.1.0)",
-    ]
 
 
 def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
@@ -222,3 +140,32 @@ def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
 
     also = "also:   two-builds-listed, cuda-provider-not-created"
     assert also in plain(explanation_sections(found, EN))
+
+
+def test_what_a_command_installs_counts_the_wheels_of_nvidia() -> None:
+    found = explain_log(MISSING, TABLE)
+    fix = Fix(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
+
+    def last(*installs: str) -> str:
+        text = plain(
+            explanation_sections(
+                found, EN, (Observation("unseen"),), fix, command="do", installs=installs
+            )
+        )
+        return next(line.strip() for line in text.splitlines() if "installs" in line)
+
+    several = ("nvidia-a 1", "nvidia-b 2", "onnxruntime-gpu 1.26.0")
+    assert last(*several) == "installs onnxruntime-gpu 1.26.0, 2 NVIDIA wheels"
+    assert last("nvidia-a 1") == "installs nvidia-a 1"
+
+
+def test_what_stands_around_a_message_begins_and_ends_with_a_whole_word() -> None:
+    missing = "libcudnn.so.9: cannot open shared object file"
+
+    def shown(before: str, after: str) -> str:
+        return explain_log(f"{before}{missing}{after}\n", TABLE)[0].evidence[0].message
+
+    assert shown("12345678 " * 9, " 12345678" * 9) == (
+        f"…{'12345678 ' * 6}{missing}{' 12345678' * 6}…"
+    )
+    assert shown("a b ", " c d") == f"a b {missing} c d"

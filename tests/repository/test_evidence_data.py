@@ -127,10 +127,7 @@ SMALL = {
 def test_what_an_older_matrix_lacks_comes_back_from_the_index(
     tmp_path: Path, data: checks.Data
 ) -> None:
-    """Of a few small releases; scripts/prove/update.py does it with all of three months.
-
-    The index may have newer ones by now: what comes with them is not compared.
-    """
+    """Of a few small ones. The index may have newer ones by now, which are not compared."""
     cut = cut_tables(data, lambda name, version: (name, version) in SMALL)
     index = Index(IndexConfig(index_url="https://pypi.org/simple", origin="flag"))
     source = IndexSource(index, tmp_path)
