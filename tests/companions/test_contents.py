@@ -362,7 +362,7 @@ from ortgpu_fix.companions.library_list import Entry
 from ortgpu_fix.matrix.load import companion_modules
 entries = [Entry(when="always", distribution="nvidia-cublas-cu12", path="a/libcublas.so.12")]
 made = [build.library_wheel("1.26.0", entries, companion_modules())]
-made.append(build.stand_in_wheel("1.26.0"))
+made.append(build.placeholder_wheel("1.26.0"))
 print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made])
 """
     said = {
