@@ -24,7 +24,7 @@ from ..plan.model import Plan
 from ..project.model import FileChange
 from ..resolve.environment import Environment, UnmetRequirement, consequences
 from ..utils.files import disk_error
-from ..utils.progress import Progress, beating
+from ..utils.progress import Progress
 from ..utils.signals import interruptible, signals_held
 from ..uv.program import Uv
 from .after_change import incoming_distributions
@@ -226,16 +226,14 @@ def _swap(
         try:
             with interruptible():
                 progress("sync")
-                with beating(progress):
-                    sync_files(file.source for file in incoming)
+                sync_files(file.source for file in incoming)
                 change.begin(begin, files=len(paths) + len(incoming))
                 progress("set-aside", files=len(paths))
                 change.back_up([*paths, *replaced], copied=replaced)
                 change.place(incoming, tree.infos, [*tree.folders, *map(str, made)])
                 note_times(homes, tree.infos)
                 progress("verify")
-                with beating(progress):
-                    works, reason = verify()
+                works, reason = verify()
                 if not works:
                     raise _VerificationFailed(reason)  # noqa: TRY301 - as every failure here
             change.commit()

@@ -18,7 +18,6 @@ from ..index.page import without_credentials
 from ..index.pinning import wheel_target_of
 from ..plan.model import Plan
 from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, Wheel, first_of_each, index_of_torch
-from ..utils.progress import Progress
 from ..uv.compile import compile_plan
 from ..uv.program import Uv
 from ..uv.project import Question, constraints, installed_versions
@@ -40,8 +39,8 @@ Confirm = Callable[[Sequence[ChosenWheel]], None]
 """Is given what was chosen, before anything is downloaded; may raise."""
 
 
-def choose_wheels(  # noqa: PLR0917
-    plan: Plan, target: Target, index: Index, uv: Uv, folder: Path, progress: Progress
+def choose_wheels(
+    plan: Plan, target: Target, index: Index, uv: Uv, folder: Path
 ) -> tuple[Pinned, ...]:
     """Return what to install, with the address of each file: the wheels of the plan come first.
 
@@ -65,7 +64,7 @@ def choose_wheels(  # noqa: PLR0917
         target=target,
     )
     try:
-        pinned = compile_plan(uv, question, index, folder, progress)
+        pinned = compile_plan(uv, question, index, folder)
     except Error as error:
         if error.code != "requirements-impossible" or not incoming_torch(plan):
             raise
@@ -75,7 +74,7 @@ def choose_wheels(  # noqa: PLR0917
             if name not in movable
         }
         question = replace(question, within=(), preferred=installed)
-        pinned = compile_plan(uv, question, index, folder, progress)
+        pinned = compile_plan(uv, question, index, folder)
     best = first_of_each(pinned)
     return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in best)
 

@@ -97,7 +97,7 @@ def stage_wheels(
             if (near := index.sources.near(wheel.file or "-")) is not None:
                 read_wheel_contents(near)  # what must not be unpacked uv need not read, either
         progress("resolve")
-        pinned = choose_wheels(plan, target, index, uv, into.work / "compile", progress)
+        pinned = choose_wheels(plan, target, index, uv, into.work / "compile")
         confirm(chosen_by_others(plan, pinned, index))
         wheels = tuple(pin.wheel for pin in pinned)
         with written_early(into.work):

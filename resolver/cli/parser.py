@@ -232,6 +232,8 @@ def _taken_command(typed: list[str]) -> str | None:
         elif before == "--facts" and _FILE.match(word):
             at += 1
         else:
+            if _FILE.match(word):  # of a flag of another command, more likely
+                _require_flags(typed, flags_of(PLAN))
             _require_command(word)
             return typed.pop(at)
     return None
@@ -371,7 +373,9 @@ def run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
 
 
 def _run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
-    from .console import user_language
+    from ..messages.catalog import load_texts
+    from .alive import signs_of_life
+    from .console import print_notice, user_language
 
     row, request, options = COMMANDS[asked.command], asked.request, asked.options
     if row.looks and not {"facts", "from_text"} & options.keys():
@@ -382,5 +386,8 @@ def _run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
         from .matrix_files import use_matrix_files
 
         use_matrix_files(options.get("matrix", ()), environ)
-    code: int = import_module(row.module).run(request, environ, user_language(environ))
-    return code
+    module, language = import_module(row.module), user_language(environ)
+    if row.starts or "json" in options:  # its output is another program's, or for one
+        return int(module.run(request, environ, language))
+    with signs_of_life(lambda: load_texts(language), print_notice):
+        return int(module.run(request, environ, language))

@@ -24,7 +24,6 @@ from ..messages.shells import PastedCommand
 from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, first_of_each, index_of_torch, oldest_python
 from ..resolve.options import PlanOptions
 from ..resolve.situation import Situation, situation_of
-from ..utils.progress import silent
 from ..uv.compile import compile_plan
 from ..uv.output import is_taken_as_older, uv_platform
 from ..uv.program import Uv
@@ -168,7 +167,7 @@ class LockBuilder:
         found: list[Pinned] = []
         for part in parts:
             with tempfile.TemporaryDirectory() as folder:
-                found += compile_plan(self.uv, part, self.index, Path(folder), silent)
+                found += compile_plan(self.uv, part, self.index, Path(folder))
         return tuple(found)
 
     def _has_address(self, pinned: Pinned) -> bool:

@@ -240,9 +240,8 @@ class Search:
         before = piece[max(0, start - AROUND) : start].rpartition("\n")[2]
         after = piece[end : end + AROUND].partition("\n")[0]
         line = " ".join(f"{before}{piece[start:end]}{after}".split())
-        cut = "…" if len(before) > AROUND_MESSAGE else ""
-        near = f"{before[-AROUND_MESSAGE:]}{piece[start:end]}{after[:AROUND_MESSAGE]}"
-        message = cut + " ".join(near.split()) + ("…" if len(after) > AROUND_MESSAGE else "")
+        near = f"{_tail(before)}{piece[start:end]}{_head(after)}"
+        message = " ".join(near.split())
         number = self._lines + piece.count("\n", 0, start) + 1
         said = LogLine(number, line, message)
         found.append(RecognisedFailure(place, said, failure, library, if_wanted))
@@ -385,3 +384,15 @@ def _overlaps(span: Span, claimed: Sequence[Span]) -> bool:
     after = bisect_right(claimed, span)
     near = claimed[max(0, after - 1) : after + 1]
     return any(start < span[1] and span[0] < end for start, end in near)
+
+
+def _tail(text: str) -> str:
+    """Return the end of a text: what stands before a message, of whole words."""
+    near = text[-AROUND_MESSAGE:]
+    return text if near == text else f"…{near[near.find(' ') + 1 :]}"
+
+
+def _head(text: str) -> str:
+    """Return the beginning of a text: what stands after a message, of whole words."""
+    near = text[:AROUND_MESSAGE]
+    return text if near == text else f"{near.rpartition(' ')[0] or near}…"

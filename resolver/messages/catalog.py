@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..data_files import load_table
@@ -163,13 +163,17 @@ class Texts(NamedTuple):
         parts = enumerate(_COMMAND.split(text))  # each second one is a command
         return "".join(part.format(**(words if at % 2 else values)) for at, part in parts)
 
+    def listed(self, values: Iterable[object]) -> str:
+        """Return values as a sentence lists them."""
+        return str(self.table["labels"]["list-comma"]["text"][self.language]).join(map(str, values))
+
     def _shown(self, name: str, value: object) -> object:
         """Return a value as a text may have it, a path in one line; most come from elsewhere."""
         if isinstance(value, int | float):
             return value
         if isinstance(value, Cause):
             return self._text("causes", value.code, "text", value.values)
-        shown = ", ".join(map(str, value)) if type(value) is tuple else str(value)
+        shown = self.listed(value) if type(value) is tuple else str(value)
         text = str(clean(shown))
         if name in _PATHS:
             text = text.replace("\n", " ")

@@ -24,6 +24,10 @@ _PIECES = re.compile(
 begins a line, and none that opens ends one."""
 
 
+_MARKER = re.compile(r" *(?:[-+~|]|-->) +(?=\S)")
+"""What begins a line: its text goes on below the text, not below the mark."""
+
+
 class Row(NamedTuple):
     """One line: a head and its text."""
 
@@ -81,8 +85,9 @@ def lines_of(section: Section, columns: int | None = None) -> Iterator[tuple[str
 
     They are wrapped in `columns`, but for commands; not at all where it is None.
     """
-    if section.heading:
-        yield section.heading, "bold"
+    for line in wrapped(section.heading, columns) if columns else [section.heading]:
+        if line:
+            yield line, "bold"
     indent = "  " if section.heading else ""
     heads = (width(row.head) for row in section.rows if row.text)
     column = max([0, *(head for head in heads if head <= LONG_HEAD)])
@@ -96,7 +101,9 @@ def lines_of(section: Section, columns: int | None = None) -> Iterator[tuple[str
             yield lead.rstrip(), row.style
             lead = f"{indent}    "
         for part in row.text.split("\n"):
-            for line in wrapped(part, columns - width(lead)):
+            mark = _MARKER.match(part)
+            lead += mark[0] if mark else ""
+            for line in wrapped(part[mark.end() if mark else 0 :], columns - width(lead)):
                 yield f"{lead}{line}".rstrip(), row.style
                 lead = " " * width(lead)
 

@@ -13,7 +13,7 @@ from ..matrix.model import IN_TORCH
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section
-from ..plan.model import Plan, Where
+from ..plan.model import Plan, Unlock, Where
 from ..plan.reasons import Finding, Values
 from ..plan.wheels import short_name
 from .cases import cases_section, question_section
@@ -22,6 +22,8 @@ from .plan_document import alternative_text
 from .rejected import rejected_section
 from .steps import steps_section
 
+DRIVER = "newer-driver"
+"""The code of the change of a driver for a newer one."""
 LONG_LIST = 5
 """Names in a finding from which on only the first few are shown without `--verbose`."""
 _LISTS = frozenset({"names", "what", "distributions"})
@@ -189,7 +191,7 @@ def _notes(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     kept = [wheel for wheel in plan.selection if wheel.name not in installing]
     kept = [wheel for wheel in kept if wheel.index_url != IN_TORCH]  # a finding names them
     if kept and plan.verdict != "unknown":
-        listed = ", ".join(f"{short_name(wheel.name)} {wheel.version}" for wheel in kept)
+        listed = texts.listed(f"{short_name(wheel.name)} {wheel.version}" for wheel in kept)
         rows.append(Row(head="✓", text=texts.label("kept", listed=listed), style="green"))
     return Section(heading=texts.label("notes"), rows=tuple(rows))
 
@@ -235,14 +237,29 @@ def shows_other_index(plan: Plan, *, asked: bool) -> bool:
 
 def _unlock(plan: Plan, texts: Texts, *, elsewhere: bool) -> Section:
     """Say what each change would allow; changes that allow the same share a line."""
+    shown = [unlock for unlock in plan.unlock if elsewhere or not unlock.url]
+    impossible = plan.verdict == "impossible"
+    if impossible and all(
+        [change.code for change in unlock.changes] == [DRIVER] for unlock in shown
+    ):
+        return _drivers(shown, texts)
     by_gains: dict[str, list[str]] = {}
-    for unlock in plan.unlock:
-        if unlock.url and not elsewhere:
-            continue
+    for unlock in shown:
         by_gains.setdefault(texts.gains(unlock), []).append(texts.change(unlock))
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
-    heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
+    several = sum(map(len, by_gains.values())) > 1
+    heading = texts.label(f"unlock-{'any' if several else 'one'}" if impossible else "unlock")
     return Section(heading=heading, rows=tuple(rows))
+
+
+def _drivers(unlocks: Sequence[Unlock], texts: Texts) -> Section:
+    """Say which newer driver alone would allow what."""
+    rows: list[Row] = []
+    for unlock in unlocks:
+        values = dict(unlock.changes[0].values)
+        gains = texts.label("for-version", gains=texts.gains(unlock), cuda=values["cuda"])
+        rows.append(Row(head=texts.label("driver-or-newer", floor=values["floor"]), text=gains))
+    return Section(heading=texts.label("unlock-driver"), rows=tuple(rows))
 
 
 def looking_section(commands: Sequence[str], texts: Texts) -> Section:

@@ -33,12 +33,12 @@ def steps_section(
     ]
     if plan.requires:
         code = "requirement" if len(plan.requires) == 1 else "requirements"
-        listed, count = ", ".join(plan.requires), len(plan.requires)
+        listed, count = texts.listed(plan.requires), len(plan.requires)
         rows.append(_comes(texts.label(code, listed=listed, count=count)))
     if plan.install and plan.bytes_saved and plan.small:
         rows.append(Row(text=texts.label("less-taken", size=size(plan.bytes_saved)), style="dim"))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):
-        listed = ", ".join(f"{short_name(wheel.name)} {wheel.version}" for wheel in wheels)
+        listed = texts.listed(f"{short_name(wheel.name)} {wheel.version}" for wheel in wheels)
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
         rows.append(Row(text=text, style="dim"))
     broken = any(finding.severity == "error" for finding in plan.findings)

@@ -97,7 +97,7 @@ def _consumer(
         why=reason("consumer-named", cuda=named[1] if named else ""),
     )
     if row is not None and row.needs:
-        why = reason("consumer-read", libraries=", ".join(row.needs))
+        why = reason("consumer-read", libraries=tuple(row.needs))
         return consumer._replace(
             cuda=row.cuda or consumer.cuda, cudnn=row.cudnn, needs=row.needs, why=why
         )
@@ -107,7 +107,7 @@ def _consumer(
             cuda=majors.pop() if len(majors) == 1 else None,
             cudnn=_cudnn_major(wheels, facts),
             needs=_libraries_of(wheels, matrix, platform),
-            why=reason("consumer-requires", wheels=", ".join(wheels)),
+            why=reason("consumer-requires", wheels=tuple(wheels)),
         )
     if named:
         return consumer

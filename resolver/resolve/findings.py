@@ -244,7 +244,7 @@ def _unknown_release_findings(
         evidence = (
             f"{release.name} {release.version}: like {release.like or '-'}" for release in unknown
         )
-        releases = ", ".join(f"{release.name} {release.version}" for release in unknown)
+        releases = tuple(f"{release.name} {release.version}" for release in unknown)
         yield finding(
             "unknown-release", "info", *evidence, releases=releases, date=situation.matrix.date
         )
@@ -298,7 +298,7 @@ def _requirement_findings(
     gutted = [package for line in changes.requires if (package := _gutted_package(line, situation))]
     for package in gutted:
         yield finding("library-gutted", "error", installed=str(package), distribution=str(package))
-    listed = ", ".join(line for line in changes.requires if not _gutted_package(line, situation))
+    listed = tuple(line for line in changes.requires if not _gutted_package(line, situation))
     if listed:
         by = situation.distributions_of(best.build)[0].name
         yield finding("requirement-missing", "error", by=by, requirements=listed)

@@ -79,8 +79,8 @@ def cudnn_findings(situation: Situation, changes: Changes | None) -> Iterator[Fi
                 "consumer-without-cudnn",
                 "info",
                 by=consumer.by,
-                cudnn=", ".join(sorted(wanted)),
-                found=", ".join(sorted(found)),
+                cudnn=tuple(sorted(wanted)),
+                found=tuple(sorted(found)),
                 way=cause("release-for-cudnn", wish=wish)
                 if wish
                 else cause("no-release-for-cudnn"),

@@ -10,7 +10,7 @@ from ..matrix.model import IN_TORCH, Build
 from ..matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ..messages.sections import size
 from ..plan.reasons import Finding, Wanting, finding
-from ..plan.wheels import Wheel, short_name
+from ..plan.wheels import PYPI, Wheel, short_name
 from ..versions import at_least, major, newest_first
 from .release_checks import too_old_driver
 from .situation import Situation
@@ -66,15 +66,20 @@ def _unusable_torch_findings(
 
 
 def _other_torch(situation: Situation, choice: TorchChoice | None) -> str:
-    """Return the torch that runs here, and its index: `torch 2.7.1+cu128, https://…/cu128`."""
+    """Return the torch that works: `torch 2.7.1`, `torch 2.7.1+cu128 (https://…/cu128)`."""
     if choice is not None:
-        return f"{TORCH} {choice.torch.version}, {choice.torch.index_url}"
+        return _from_index(choice.torch.version, choice.torch.index_url)
     build = nearest_runnable(situation)
     if build is None:
         return "-"
     if build.wheels:
-        return f"{TORCH} {build.version}, pypi"
-    return f"{TORCH} {build.name}, {situation.options.torch_index.rstrip('/')}/{build.local}"
+        return _from_index(build.version, PYPI)
+    return _from_index(build.name, f"{situation.options.torch_index.rstrip('/')}/{build.local}")
+
+
+def _from_index(version: str, index: str) -> str:
+    """Return a torch and where it comes from, where that is not PyPI."""
+    return f"{TORCH} {version}" + ("" if index == PYPI else f" ({index})")
 
 
 def _blocked_torch_findings(situation: Situation, search: TorchSearch | None) -> Iterator[Finding]:
@@ -157,7 +162,7 @@ def _import_order_findings(
         and _loads(torch, need.distribution, situation)
     ]
     if lacking:
-        yield finding("torch-first", "info", torch=torch.name, libraries=", ".join(lacking))
+        yield finding("torch-first", "info", torch=torch.name, libraries=tuple(lacking))
 
 
 def _loads(torch: InstalledTorch, distribution: str, situation: Situation) -> bool:
@@ -176,7 +181,7 @@ def in_torch_findings(situation: Situation, selection: Iterable[Wheel]) -> Itera
             "libraries-in-torch",
             "info",
             *(f"{wheel.name} {wheel.version}" for wheel in wheels),
-            names=", ".join(short_name(wheel.name) for wheel in wheels),
+            names=tuple(short_name(wheel.name) for wheel in wheels),
             torch=situation.torch.name,
             size=size(sum(wheel.size for wheel in wheels)),
         )

@@ -139,7 +139,7 @@ def _situation(
         platform=platform,
         abi=abi(facts.python.version, free_threaded=facts.python.free_threaded),
         gpus=gpus,
-        driver_cuda=_driver_cuda(facts, matrix),
+        driver_cuda=driver_cuda(facts, matrix),
         markers=markers,
         environment=environment,
         demands=Demands(environment, partial(_counts, matrix, options.conflicts)),
@@ -225,7 +225,15 @@ def _is_torch_alone(environment: Environment, before: Environment) -> bool:
     return all(environment.installed.get(name) is before.installed.get(name) for name in names)
 
 
-def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
+def with_driver_cuda(facts: Facts, matrix: Matrix) -> Facts:
+    """Return `facts` with the CUDA that the driver's version supports, where nobody asked it."""
+    driver = facts.driver
+    if driver is None or driver.version is None or driver.cuda is not None:
+        return facts
+    return facts._replace(driver=driver._replace(cuda=driver_cuda(facts, matrix)))
+
+
+def driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
     """Return the CUDA that the driver reports, or else the newest that its release supports.
 
     The first releases of a branch are below the floor of its CUDA's major, whatever they report:

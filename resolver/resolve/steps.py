@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..facts.gpu_names import product_name
 from ..facts.model import Driver, Facts, Gpu
 from ..plan.reasons import Reason, RequirementLine, reason
-from ..versions import numbers
+from ..versions import major, numbers
 from .gpu_code import capabilities
 from .options import PlanOptions
 from .release_checks import glibc_suffices, unsupported_gpu
@@ -140,7 +140,7 @@ def _other_drivers(situation: Situation) -> Iterator[Step]:
             cuda = row.cuda if "." in row.cuda else f"{row.cuda}.0"
             unnamed = {name: text for name, text in facts.sources.items() if name != "gpus"}
             driver = Driver(version=release, cuda=cuda)  # it has not named the GPUs
-            newer_driver = reason("newer-driver", floor=release)
+            newer_driver = reason("newer-driver", floor=release, cuda=major(row.cuda))
             yield _with_facts("driver", newer_driver, driver=driver, sources=unnamed)
     refusal = unsupported_gpu(situation)
     if refusal is not None and refusal.code == "gpu-dropped":

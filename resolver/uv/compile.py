@@ -17,7 +17,6 @@ from ..index.client import Index
 from ..index.config import IndexConfig, require_secure
 from ..index.pinning import files_in_folder
 from ..plan.wheels import Pinned, Wheel
-from ..utils.progress import Progress, beating
 from .environment import uv_environment
 from .failures import check_python, compile_failure
 from .indexes import indexes_of
@@ -30,9 +29,7 @@ _UNREADABLE = (OSError, LookupError, AttributeError, TypeError, ValueError, Recu
 """What parsing the output of uv may raise."""
 
 
-def compile_plan(
-    uv: Uv, question: Question, index: Index, folder: Path, progress: Progress
-) -> tuple[Pinned, ...]:
+def compile_plan(uv: Uv, question: Question, index: Index, folder: Path) -> tuple[Pinned, ...]:
     """Return the file of every wheel of the plan, and of all that is required and not installed.
 
     Those of the plan have the hash that the plan has; what it does not know of them, and all of the
@@ -67,8 +64,7 @@ def compile_plan(
     env = uv_environment(uv.environ, sources, indexes.variables(), cache=cache is not None)
     if sources.constraints:
         env["UV_CONSTRAINT"] = " ".join(sources.constraints)
-    with beating(progress):
-        done = uv.run(argv, env, RESOLVE_SECONDS)
+    done = uv.run(argv, env, RESOLVE_SECONDS)
     if done.returncode != 0:
         check_python(question.target, uv.environ, uv.runner)
         folders = (folder, cache or folder)

@@ -78,11 +78,7 @@ def test_from_the_cpu_build_and_back(stand: Stand) -> None:
 
 @pytest.mark.parametrize(
     "had",
-    [
-        ("onnxruntime 1.22.1", "onnxruntime-gpu 1.31.1"),
-        ("nvidia-cudnn-cu12 9.28.0.42", "nvidia-cudnn-cu13 9.28.0.42"),
-        (),
-    ],
+    [("onnxruntime 1.22.1", "onnxruntime-gpu 1.31.1"), ()],
 )
 def test_from_other_states(stand: Stand, had: tuple[str, ...]) -> None:
     stand.have(*had)
@@ -259,7 +255,6 @@ def raiser(error: BaseException) -> Callable[..., Any]:
             "apply-failed",
             {"cause": "Input/output error (/x)"},
         ),
-        (RuntimeError(), "apply-failed", {"cause": "RuntimeError"}),
         (KeyboardInterrupt(), "apply-interrupted", {}),
     ],
 )
@@ -278,10 +273,7 @@ def test_a_change_that_fails(
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [
-        (Error("install-failed", said="no"), "install-failed"),
-        (OSError(errno.ENOSPC, "No space left on device", "/x"), "disk-full"),
-    ],
+    [(OSError(errno.ENOSPC, "No space left on device", "/x"), "disk-full")],
 )
 def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> None:
     stand.have("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
@@ -296,10 +288,7 @@ def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> 
 
 @pytest.mark.parametrize(
     ("number", "code", "values"),
-    [
-        (errno.ENOSPC, "disk-full", {"folder"}),
-        (errno.EIO, "disk-failed", {"path", "reason"}),
-    ],
+    [(errno.EIO, "disk-failed", {"path", "reason"})],
 )
 def test_a_disk_that_fails_before_anything_is_changed(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, number: int, code: str, values: set[str]
@@ -326,9 +315,9 @@ def test_who_interrupts_uv_leaves_nothing_behind(stand: Stand) -> None:
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("number", [signal.SIGTERM, HANG_UP])
-def test_a_signal(stand: Stand, number: signal.Signals) -> None:
+def test_a_signal(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
+    number = signal.SIGTERM
     handler = signal.getsignal(number)
 
     def verify() -> tuple[bool, str]:
@@ -398,31 +387,6 @@ def test_a_second_run_says_who_is_first(stand: Stand) -> None:
     assert error.values["pid"] == os.getpid()
     assert stand.unchanged()
     stand.apply(stand.plan(GOOD))
-
-
-def test_distributions_that_cannot_be_taken_out(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    target = stand.venv.target()
-    (own,) = target.installed
-    plan = stand.plan(GOOD, uninstall=("onnxruntime",))
-
-    def code(plan: Plan = plan, **change: object) -> str:
-        changed = target._replace(installed=(own._replace(**change),))  # type: ignore[arg-type]
-        return code_of(stand, plan, target=changed, confirm=asked.append).code
-
-    asked: list[object] = []
-    assert code(editable=True) == "installed-editable"
-    assert code(installer="conda") == "installed-conda"
-    assert code(metadata_path=str(Path(os.__file__).parent)) == "installed-outside"
-    assert code(stand.plan(GOOD), name="onnxruntime_GPU", editable=True) == "installed-editable"
-    assert asked == []  # so nothing was downloaded
-    record = Path(own.metadata_path, "RECORD")
-    text = record.read_text()
-    record.unlink()
-    system = Allowed(conflicts=True, externally_managed=True)
-    theirs = target._replace(kind="system")  # a package manager of the system takes RECORD away
-    assert code_of(stand, plan, target=theirs, allowed=system).code == "no-record"
-    record.write_text(text)
 
 
 def test_lists_of_files_that_are_lost(stand: Stand) -> None:
@@ -499,7 +463,6 @@ def test_an_environment_that_moved_in_between(stand: Stand) -> None:
 
 
 FAULTS = {
-    "missing": ("index-refused", "404"),
     "reset": ("index-unreachable", "Connection reset by peer"),
     "other-bytes": ("download-hash-mismatch", "SHA-256 mismatch"),
 }

@@ -16,7 +16,7 @@ from ortgpu_fix.apply.rollback import recover_interrupted
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
-from support.standin_wheels import Venv, state_of
+from support.standin_wheels import state_of
 
 LONG = "\N{ROCKET}" * 63 + ".py"
 """255 bytes, and 66 characters."""
@@ -32,7 +32,7 @@ def listed(stand: Stand, *rows: str) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    [".ortgpu-fix/lock", "here/lock", "../../../bin/python"],
+    ["here/lock", "../../../bin/python"],
 )
 def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(
     stand: Stand, row: str
@@ -48,22 +48,6 @@ def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(
     stand.undo()
 
     assert stand.unchanged()
-
-
-def test_an_environment_in_a_folder_of_our_name_is_one_like_all(
-    stand: Stand, tmp_path: Path
-) -> None:
-    home = tmp_path / ".ortgpu-fix" / "venv"
-    stand.have("onnxruntime 1.22.1")
-    home.parent.mkdir()
-    shutil.move(stand.venv.folder, home)
-    stand.venv = Venv(folder=home)
-
-    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
-
-    assert "onnxruntime" not in stand.names()
-    stand.undo()
-    assert "onnxruntime" in stand.names()
 
 
 def test_an_environment_that_is_renamed_while_it_is_verified_is_not_said_to_be_as_before(

@@ -90,6 +90,7 @@ def test_what_is_in_a_wheel() -> None:
         "/etc/passwd",
         "C:/windows/x.dll",
         "a\\..\\b.py",
+        ".ORTGPU-fix/lock",
         "a/\x00.py",
         "stand_in-1.0.data/elsewhere/x",
         "stand_in-1.0.data/scripts",

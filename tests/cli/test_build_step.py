@@ -168,28 +168,6 @@ def test_the_flags_replace_the_driver_and_the_gpus_alone(image: Image) -> None:
     }
 
 
-def test_without_an_environment_it_is_a_machine_of_its_own(image: Image) -> None:
-    from_system(image)
-    image.env = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib"}
-    done = run_here("facts", *A100, "--python", "3.11", cwd=image.root, env=image.env)
-    described = json.loads(done.stdout)
-
-    assert (described["libraries"], described["toolkits"]) == ([], [])
-    assert described["environment"] == {}
-
-
-def test_what_a_shell_names_does_not_count_on_this_machine(image: Image, tmp_path: Path) -> None:
-    of_our_dockerfile(image)
-    facts = json.loads(image.run("facts").stdout)
-    facts |= {"driver": {"version": "535.104.12"}, "gpus": [{"compute_capability": "8.0"}]}
-    file = tmp_path / "host.json"
-    file.write_text(json.dumps(facts))
-    done = run_here("--facts", str(file), cwd=tmp_path, env={"PATH": os.environ["PATH"]})
-
-    assert done.returncode == 1
-    assert "nothing loads them" in done.stdout
-
-
 def test_which_machines_the_image_runs_on(image: Image) -> None:
     """1.26.0 has code for 6.0 and newer; cuDNN 9.6 ends at 9.0, the one that it is built for."""
     of_our_dockerfile(image)
@@ -200,11 +178,3 @@ def test_which_machines_the_image_runs_on(image: Image) -> None:
         "driver": "525.60.13",
         "compute_capabilities": ["6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0"],
     }
-
-
-def test_a_gpu_that_the_libraries_of_the_image_have_no_code_for(image: Image) -> None:
-    from_system(image)
-    plan = image.plan("--driver", "570.86.15", "--gpu", "RTX 5090")
-
-    assert plan["verdict"] == "fixable"
-    assert plan["runs_on"]["compute_capabilities"][-1] == "12.0"

@@ -114,17 +114,6 @@ def test_the_rows_of_update_are_shown_and_go_on_request(
     assert "--forget" not in capsys.readouterr().out
 
 
-def test_a_damaged_file_goes_too(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows.write_text("{")
-
-    assert main(["matrix", "--forget", "--json"]) == 0
-
-    done = capsys.readouterr()
-    assert json.loads(done.out)["forgotten"] == str(rows)
-    assert done.err == ""
-    assert not rows.exists()
-
-
 def give(folder: Path, owner: int) -> None:
     for path in (folder, *folder.rglob("*")):
         os.chown(path, owner, owner, follow_symlinks=False)

@@ -31,14 +31,6 @@ def test_it_has_every_flag_that_was_given() -> None:
     assert command_line(arguments, "--apply") == f"ortgpu-fix {FLAGS} --apply"
 
 
-def test_what_is_wanted_stands_in_the_place_of_what_was_given() -> None:
-    arguments = parse(["--ort", "1.22.0", "--cuda", "12"]).options
-
-    told = command_line(arguments, "--ort", "1.23.2", "--apply")
-
-    assert told == "ortgpu-fix --cuda 12 --ort 1.23.2 --apply"
-
-
 def test_it_leaves_out_passwords_and_what_is_not_wanted() -> None:
     arguments = parse(
         ["--facts", "f", "--index-url", "https://user:secret@packages.example/x?t=1"]
@@ -79,26 +71,6 @@ def test_a_line_of_a_requirements_file_is_named_with_its_file_and_can_be_changed
     assert told in said
     requirement = line.partition(";")[0]
     assert f"onnxruntime-gpu 1.26.0 a change to `{requirement}" in " ".join(said.split())
-
-
-def test_a_plan_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert __main__.main(["--facts", "example", "--ort", "<1.27"]) == 1
-
-    said = capsys.readouterr().out
-    python = "/opt/app/.venv/bin/python"
-    assert said.endswith(f":\nortgpu-fix --python {python} --ort '<1.27' --apply\n")
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("RTX 4000", "Quadro RTX 4000")],
-)
-def test_a_name_of_several_gpus_or_none_is_refused(
-    name: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert __main__.main(["--driver", "580.95.05", "--gpu", name]) == 2
-
-    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("mark", ["pipx_metadata.json", "archive-v0/x/pyvenv.cfg"])

@@ -73,16 +73,3 @@ def test_a_name_that_no_file_can_have_is_told_as_that(
 
     said = capsys.readouterr().err
     assert f"`{asked}` cannot be read: File name too long\n" in said
-
-
-@pytest.mark.parametrize("error", [PermissionError("what"), ValueError("what")])
-def test_another_failure_is_a_defect(
-    error: OSError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object) -> int:
-        raise error
-
-    monkeypatch.setattr("ortgpu_fix.cli.parser.run_command", fail)
-
-    assert main(["matrix"]) == 7
-    assert capsys.readouterr().err.startswith(f"error: Internal error: {type(error).__name__}: ")

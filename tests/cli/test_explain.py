@@ -72,14 +72,6 @@ def explained(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 # What it reads
 
 
-def test_a_pipe(run: Run) -> None:
-    done = run("explain", "-", "--text-only", text_in=MISSING)
-
-    assert done.returncode == 0
-    assert "libcudnn.so.9" in done.stdout
-    assert done.stderr == ""
-
-
 @pytest.mark.parametrize("encoding", ["utf-16"])
 def test_a_file_as_json(encoding: str, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "log.txt"
@@ -89,13 +81,6 @@ def test_a_file_as_json(encoding: str, run: Run, tmp_path: Path) -> None:
 
     assert {row["code"] for row in rows} == {"no-gpu-visible", "no-kernel-image"}
     assert {row["here"] for row in rows} == {None}
-
-
-def test_a_log_that_is_not_there(run: Run) -> None:
-    done = run("explain", "nowhere.log")
-
-    assert (done.returncode, done.stdout) == (7, "")
-    assert "nowhere.log" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal is made with pty")
@@ -266,14 +251,6 @@ def test_a_machine_that_cannot_be_looked_at_promises_no_more_than_the_log(
     assert said == ["mend-by-python", "mend-by"]
 
 
-def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:
-    document = explained(run("explain", "--text-only", "--json", text_in=MISSING))
-
-    assert [row["here"] for row in document["explanations"]] == [None]
-    assert document["mending"]["code"] == "mend-by-python"
-    assert document["mending"]["command"] == "ortgpu-fix --apply"
-
-
 # The command at the end
 
 
@@ -293,19 +270,6 @@ def test_the_command_repeats_the_flags_that_were_given(
 
     assert done.returncode == 0, done.stderr
     assert any(line.endswith(f"{kept} --apply") for line in done.stdout.splitlines())
-
-
-@pytest.mark.parametrize("language", ["C.UTF-8"])
-def test_the_command_is_alone_on_its_line_and_what_it_installs_is_below(
-    language: str, run: Run, machine: Callable[..., str]
-) -> None:
-    facts = machine("onnxruntime 1.26.0")
-
-    done = run("explain", "--facts", facts, text_in=MISSING, env={"LANG": language})
-
-    lines = [line.strip() for line in done.stdout.splitlines()]
-    installs = lines[lines.index("ortgpu-fix --apply") + 1]
-    assert "onnxruntime-gpu 1.31.1" in installs or "onnxruntime-gpu 1.26.0" in installs
 
 
 def test_the_command_line_allows_what_it_would_be_refused_for(
@@ -395,14 +359,6 @@ def test_memory_cannot_be_seen_here(run: Run, machine: Callable[..., str]) -> No
 
     (row,) = document["explanations"]
     assert (row["code"], row["here"]["state"]) == ("out-of-memory", "unseen")
-
-
-def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "error.log"
-    file.write_text("[PYI-1234:ERROR] Failed to execute script 'main'!\n" + MISSING)
-    __main__.main(["explain", str(file), "--text-only"])
-
-    assert "The log is from an application with its own Python" in capsys.readouterr().out
 
 
 def test_a_program_that_brings_its_own_python_is_not_mended_by_this_one(

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -17,9 +17,9 @@ import pytest
 from ortgpu_fix import __main__
 from ortgpu_fix.cli import console
 from ortgpu_fix.cli import parser as cli
-from ortgpu_fix.cli.flags import FORMATS, SHELLS, Heading
+from ortgpu_fix.cli.flags import FORMATS, SHELLS
 from ortgpu_fix.cli.guests import FLAGS, NAMES, flags_of
-from ortgpu_fix.cli.help import COLUMNS, GROUPS, HelpWords, full_help, short_help
+from ortgpu_fix.cli.help import COLUMNS, HelpWords, full_help, short_help
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.sections import width
@@ -164,29 +164,6 @@ def test_a_terminal_that_says_no_width_gets_that_of_a_pipe(
     assert console.columns(COLUMNS) == wide
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_whole_has_the_commands_in_groups_by_job(language: Any) -> None:
-    words = HelpWords(TABLE, language)
-    lines = full_help(None, words).splitlines()
-
-    heads = [f"  {words.heading(group)}" for group in GROUPS]
-    assert [line for line in lines if line in heads] == heads
-    named = [line.split()[0] for line in lines if re.match("    [a-z]", line)]
-    assert sorted(named) == sorted(name for name in NAMES if "group" in TABLE["commands"][name])
-
-
-@pytest.mark.parametrize("command", TABLE["commands"])
-def test_a_flag_stands_once_under_a_heading(command: str) -> None:
-    said = full_help(command, ENGLISH)
-    told = flags_in(said)
-
-    assert len(told) == len(set(told))
-    headings = [ENGLISH.heading(name) for name in get_args(Heading)]
-    under = [line for line in said.splitlines() if line in headings]
-    assert under == [line for line in headings if line in under]
-    assert under[-1:] == ["Output"]
-
-
 COMPLETED = [
     ("ortgpu-fix ve", ["verify"]),
     ("ortgpu-fix lock --format ", [*FORMATS]),
@@ -209,11 +186,6 @@ def test_completions_are_printed_for_each_shell(
     assert (
         shell == "bash" or "read only the log, and do not check this machine" in script
     )  # bash shows no words
-
-
-def test_completions_of_another_shell_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert __main__.main(["--completions", "elvish"]) == 2
-    assert "bash, zsh, fish, powershell" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -242,25 +214,6 @@ _shtab_ortgpu_fix && printf '%s\\n' "${{COMPREPLY[@]}}"
 
     assert done.stderr == ""
     assert done.stdout.splitlines()[1:] == offered
-
-
-@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
-@pytest.mark.parametrize(("typed", "offered"), COMPLETED)
-def test_fish_completes(
-    typed: str, offered: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "example.json").touch()
-    (tmp_path / "help.txt").touch()
-    (tmp_path / "wheels").mkdir()
-    (tmp_path / "wheels.txt").touch()
-    __main__.main(["--completions", "fish"])
-    script = capsys.readouterr().out + f"\ncomplete -C {shlex.quote(typed)}\n"
-    env = os.environ | {"HOME": str(tmp_path)}
-    done = subprocess.run(
-        ["fish", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-    )
-
-    assert [line.partition("\t")[0].rstrip("/") for line in done.stdout.splitlines()] == offered
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")

@@ -242,14 +242,6 @@ def test_where_nothing_works_the_plan_is_shown(
     assert not (tmp_path / "wheels").exists()
 
 
-@pytest.mark.parametrize("flags", [[]])
-def test_download_needs_a_folder(flags: list[str], run: Run) -> None:
-    done = run("download", "--facts", "example", *flags)
-
-    assert done.returncode == 2
-    assert "`download` needs `-d DIR`" in done.stderr
-
-
 def test_what_was_downloaded_is_told_file_by_file(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,13 +117,6 @@ def test_impossible_machines_say_why_and_what_would_help(
     assert len(done.stdout.splitlines()) <= 40
 
 
-def test_the_short_form_plans_for_another_machine(run: Run) -> None:
-    done = run("--driver", "535.104.12", "--gpu", "8.0,9.0", "--json")
-
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["selection"]["cuda"] == "12"
-
-
 def test_the_same_facts_give_the_same_bytes(process: Run, tmp_path: Path) -> None:
     facts = machine(tmp_path)
     first = process("--facts", facts, "--json")
@@ -153,10 +146,6 @@ def test_a_facts_file_as_windows_writes_it(encoding: str, run: Run, tmp_path: Pa
     (tmp_path / "facts.json").write_text(json.dumps(document), encoding)
 
     assert run("--facts", "facts.json").returncode == 1
-
-
-def test_a_facts_file_that_is_not_there(run: Run) -> None:
-    assert "No such file" in failed(run("--facts", "nowhere.json"), 7)
 
 
 def script(path: Path, text: str) -> str:
@@ -207,6 +196,7 @@ def test_a_python_that_is_none(text: str, part: str, run: Run, tmp_path: Path) -
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` can only be used with `--apply`"),
+        (["--bench", "model.onnx"], "`--bench` can only be used with `verify`"),
         (
             ["verify", "--shape", "x=1"],
             "`--shape` can only be used with `verify MODEL.onnx`, `verify --bench`",
@@ -449,14 +439,6 @@ def test_a_flag_of_another_command_is_refused_with_the_name_of_that(
 
 def test_what_follows_two_dashes_is_no_flag() -> None:
     assert cli.parse(["explain", "--json", "--", "-a.log"]).request.words == ("-a.log",)
-
-
-def test_a_dash_as_the_output_is_standard_output(run: Run, tmp_path: Path) -> None:
-    facts = machine(tmp_path)
-    written, printed = (run("facts", *words, "--facts", facts) for words in ((), ("-o", "-")))
-
-    assert (printed.returncode, printed.stdout, printed.stderr) == (0, written.stdout, "")
-    assert not (tmp_path / "-").exists()
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_as_json_the_machine_and_the_command_are_there() -> None:
     assert row["here"]["says"] == ["it is visible only while the program runs"]
     assert document["mending"] == {
         "code": "mend-here",
-        "text": "This fixes it on this machine",
+        "text": "Run this",
         "command": "ortgpu-fix --apply",
         "installs": [],
     }
@@ -222,3 +222,32 @@ def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
 
     also = "also:   two-builds-listed, cuda-provider-not-created"
     assert also in plain(explanation_sections(found, EN))
+
+
+def test_what_a_command_installs_counts_the_wheels_of_nvidia() -> None:
+    found = explain_log(MISSING, TABLE)
+    fix = Fix(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
+
+    def last(*installs: str) -> str:
+        text = plain(
+            explanation_sections(
+                found, EN, (Observation("unseen"),), fix, command="do", installs=installs
+            )
+        )
+        return next(line.strip() for line in text.splitlines() if "installs" in line)
+
+    several = ("nvidia-a 1", "nvidia-b 2", "onnxruntime-gpu 1.26.0")
+    assert last(*several) == "installs onnxruntime-gpu 1.26.0, 2 NVIDIA wheels"
+    assert last("nvidia-a 1") == "installs nvidia-a 1"
+
+
+def test_what_stands_around_a_message_begins_and_ends_with_a_whole_word() -> None:
+    missing = "libcudnn.so.9: cannot open shared object file"
+
+    def shown(before: str, after: str) -> str:
+        return explain_log(f"{before}{missing}{after}\n", TABLE)[0].evidence[0].message
+
+    assert shown("12345678 " * 9, " 12345678" * 9) == (
+        f"…{'12345678 ' * 6}{missing}{' 12345678' * 6}…"
+    )
+    assert shown("a b ", " c d") == f"a b {missing} c d"

@@ -68,7 +68,7 @@ ortgpu-fix --apply"""
 
 
 def test_what_no_package_fixes_is_not_promised() -> None:
-    said = told("onnxruntime 1.22.1", "numpy 2.2.6", error="cuinit-804: cuInit answers 804")
+    said = told("onnxruntime 1.22.1", "numpy 2.2.6", error="cuinit-804: cuInit error 804")
 
     assert said.startswith(
         "onnxruntime can't use the GPU: the driver does not work (partly fixable)\n"
@@ -177,7 +177,7 @@ Problems
 (`--gpus all`). Without one: `pip install onnxruntime` runs on the CPU, and AMD publishes \
 onnxruntime-migraphx for its GPUs. For another machine: pass `--driver` and `--gpu`, or `--facts`
 
-To use the GPU, one of these
+To use the GPU
   onnxruntime-gpu 1.31.0  a visible NVIDIA driver
 
 `--verbose` lists why each version was rejected"""
@@ -211,7 +211,7 @@ To use the GPU, one of these
             "✗✓✓ ",
         ),
         (
-            {"error": "cuinit-804: cuInit answers 804", "driver": "9.1"},
+            {"error": "cuinit-804: cuInit error 804", "driver": "9.1"},
             "No onnxruntime-gpu on PyPI works with driver 390.0",
             " ✗✓ ",
         ),
@@ -864,7 +864,7 @@ def test_marks_and_colours_follow_the_severity() -> None:
 
 
 def test_what_only_the_user_can_do_stands_below_what_is_wrong() -> None:
-    _, sections = made(*WHOLE, error="cuinit-804: cuInit answers 804")
+    _, sections = made(*WHOLE, error="cuinit-804: cuInit error 804")
     rows = section(sections, "Problems")
     at = next(number for number, row in enumerate(rows) if row.head == "✗")
 
@@ -878,7 +878,7 @@ def test_what_only_the_user_can_do_stands_below_what_is_wrong() -> None:
         ({}, [" ", "✓", "✓", " "]),
         ({"driver": None, "gpus": ()}, [" ", "✗", " ", " "]),
         ({"driver": "10.0"}, [" ", "✗", "✓", " "]),
-        ({"error": "cuinit-804: cuInit answers 804"}, [" ", "✗", "✓", " "]),
+        ({"error": "cuinit-804: cuInit error 804"}, [" ", "✗", "✓", " "]),
     ],
 )
 def test_driver_and_gpus_are_marked_right_where_something_works(
@@ -972,7 +972,7 @@ def test_what_the_user_has_to_do_first_is_told_before_the_command(
     ("machine", "label"),
     [
         ({}, "outside-tensorrt"),
-        ({"error": "cuinit-804: cuInit answers 804"}, "outside"),
+        ({"error": "cuinit-804: cuInit error 804"}, "outside"),
         ({"python": {"shadow": "/work/onnxruntime.py"}}, "shadowed"),
     ],
 )
@@ -991,7 +991,7 @@ def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
     shadow = {"shadow": "/work/onnxruntime.py"}
     _, healthy = made(*WHOLE, python=shadow)
     _, fixable = made(*WHOLE[:4], python=shadow)
-    _, unreadable = made(*WHOLE, error="cuinit-804: cuInit answers 804")
+    _, unreadable = made(*WHOLE, error="cuinit-804: cuInit error 804")
 
     assert healthy[0].rows == (
         Row(text=EN.label("shadowed", build="onnxruntime-gpu 1.26.0"), style="bold red"),
@@ -1064,8 +1064,8 @@ def test_changes_that_allow_the_same_share_a_line() -> None:
     )
 
     assert [(row.head, row.text) for row in section(sections, "To use a newer version")] == [
-        ("onnxruntime-gpu 2.0", "driver >= 580.1; or without --ort"),
-        ("onnxruntime-gpu 1.9", "without --cuda"),
+        ("onnxruntime-gpu 2.0", "driver >= 580.1; or without `--ort`"),
+        ("onnxruntime-gpu 1.9", "without `--cuda`"),
     ]
 
 
@@ -1165,3 +1165,35 @@ def test_torches_that_were_passed_over_come_last(count: int, hidden: int) -> Non
     assert short[1 : SHORT + 1] == [f"torch 2.{minor}.0" for minor in range(SHORT)]
     assert short[SHORT + 1 :] == ([] if not hidden else short[-1:])
     assert len(shown(*torches, verbose=True)) == count
+
+
+def test_where_a_newer_driver_alone_helps_the_versions_come_first() -> None:
+    plan = resolve(synthetic.facts(driver="9.1"), PlanOptions(), synthetic.matrix())
+    drivers = [
+        Unlock(
+            changes=(reason("newer-driver", floor=floor, cuda=cuda),),
+            gains=(Named("onnxruntime-gpu", version),),
+        )
+        for floor, cuda, version in (("450.1", "11", "1.0"), ("525.1", "12", "2.0"))
+    ]
+    said: dict[str, Any] = {"verbose": False, "asked": False, "command": ""}
+    sections = plan_sections(
+        plan._replace(unlock=tuple(drivers)), synthetic.facts(driver="9.1"), EN, **said
+    )
+
+    assert [(row.head, row.text) for row in section(sections, "Update the driver to")] == [
+        ("450.1 or newer", "for onnxruntime-gpu 1.0 (CUDA 11)"),
+        ("525.1 or newer", "for onnxruntime-gpu 2.0 (CUDA 12)"),
+    ]
+    python = Unlock(
+        changes=(reason("other-python", python="Python 3.9"),),
+        gains=(Named("onnxruntime-gpu", "1.0"),),
+    )
+    both = plan._replace(unlock=(*drivers, python))
+    sections = plan_sections(both, synthetic.facts(driver="9.1"), EN, **said)
+    assert [row.text for row in section(sections, "To use the GPU, one of these")] == [
+        "driver >= 450.1; or Python 3.9",
+        "driver >= 525.1",
+    ]
+    sections = plan_sections(plan._replace(unlock=(python,)), synthetic.facts(), EN, **said)
+    assert [row.text for row in section(sections, "To use the GPU")] == ["Python 3.9"]

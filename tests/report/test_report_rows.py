@@ -298,7 +298,7 @@ def test_what_the_machine_says_of_each_and_what_fixes_it() -> None:
         Row(head="host:", text="confirmed. onnxruntime-gpu is not installed", style="bold")
     ]
     assert [(row.head, row.text, row.unwrapped) for row in first[2:5]] == [
-        ("fix:", "This fixes it on this machine", False),
+        ("fix:", "Run this", False),
         ("", "ortgpu-fix --apply", True),
         ("", "installs a 1", False),
     ]

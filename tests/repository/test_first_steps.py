@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,12 @@ def run(*words: object) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_step_that_takes_long_shows_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = "import sys, time; time.sleep(4.5); sys.exit('no index')"
+
+    code, complaints = first_steps._run(sys.executable, "-c", slow)
+
+    assert (code, complaints) == (1, "no index\n")
+    assert capsys.readouterr().err.splitlines()[:2] == ["Still working: 2 s", "Still working: 4 s"]

@@ -82,8 +82,8 @@ def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None
     assert made.verdict == "impossible"
     assert reasons(made, "1.26.0")[0] == "torch-other-cudnn"
     assert reasons(made, "1.18.1")[0] == "torch-other-cuda"
-    assert gains(made)["--torch match"] == "onnxruntime-gpu 1.18.1, torch 2.3.1+cu118"
-    assert gains(made)["--torch 2.4.1+cu124"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
+    assert gains(made)["`--torch match`"] == "onnxruntime-gpu 1.18.1, torch 2.3.1+cu118"
+    assert gains(made)["`--torch 2.4.1+cu124`"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_the_cuda_of_torch_counts_more_than_what_the_driver_could_do() -> None:
 
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
     assert reasons(made, "1.31.1") == ["torch-other-cuda"]
-    assert gains(made)["--torch match"] == "onnxruntime-gpu 1.31.1, torch 2.10.0+cu130"
+    assert gains(made)["`--torch match`"] == "onnxruntime-gpu 1.31.1, torch 2.10.0+cu130"
 
 
 @pytest.mark.parametrize("torch", ["2.7.1+cpu", "2.7.1+rocm6.3", "2.7.1+xpu"])
@@ -475,7 +475,7 @@ def test_what_allows_a_torch_that_fits_keeps_none_out() -> None:
 
     assert "torch-held" not in codes(made)
     assert "torch 2.8.0" in told(made)
-    assert any(change == "--torch match" for change in gains(made))
+    assert any(change == "`--torch match`" for change in gains(made))
 
 
 def test_a_torch_that_runs_here_is_held_by_nobody() -> None:
@@ -497,8 +497,8 @@ def test_where_torch_may_move_a_farther_one_is_offered() -> None:
     made = plan("torch 2.3.1+cu121", torch="match", unlocking=True)
 
     assert selected(made)["onnxruntime-gpu"] == "1.18.1"
-    assert gains(made)["--torch 2.4.1+cu124"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
-    assert "--torch match" not in gains(made)
+    assert gains(made)["`--torch 2.4.1+cu124`"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
+    assert "`--torch match`" not in gains(made)
 
 
 def test_what_only_the_torch_before_needed_goes_with_its_cuda() -> None:
@@ -575,7 +575,7 @@ def test_a_torch_that_nothing_fits_is_said_with_what_would() -> None:
     assert reasons(made, "1.31.1") == ["torch-none-fits"]
     assert "torch-wish-unfit" in codes(made)
     assert "`--torch 2.0.1`" in told(made)
-    assert gains(made)["--torch 2.15.0+cu130"] == "onnxruntime-gpu 1.31.1, torch 2.15.0+cu130"
+    assert gains(made)["`--torch 2.15.0+cu130`"] == "onnxruntime-gpu 1.31.1, torch 2.15.0+cu130"
 
 
 def test_a_wish_without_any_build_is_said_too() -> None:
@@ -642,7 +642,7 @@ def test_a_driver_that_is_too_old_for_torch() -> None:
 
     assert "torch-driver-too-old" in codes(made)
     assert "the driver supports CUDA up to 12.2: `torch.cuda.is_available()` is False" in said
-    assert f"torch 2.11.0+cu126, {INDEX}/cu126" in said
+    assert f"torch 2.11.0+cu126 ({INDEX}/cu126)" in said
     assert "`torch.cuda.is_available()` 为 False" in told(made, "zh", driver="535")
 
 
@@ -651,7 +651,7 @@ def test_the_torch_that_runs_instead_is_named_on_a_mirror_too() -> None:
     made = resolve(environment("torch 2.11.0", driver="535"), options, MATRIX)
     [found] = [row for row in made.findings if row.code == "torch-driver-too-old"]
 
-    instead = "torch 2.11.0+cu126, https://mirror.example/whl/cu126"
+    instead = "torch 2.11.0+cu126 (https://mirror.example/whl/cu126)"
     assert values_of(found)["instead"] == instead
 
 
@@ -659,7 +659,7 @@ def test_a_torch_without_code_for_the_gpu_names_pypis_where_that_has_it() -> Non
     made = plan("torch 2.7.1+cu128", driver="570", gpu=V100)
 
     assert "torch-no-gpu-code" in codes(made)
-    assert "torch 2.7.1, pypi supports it" in told(made)
+    assert "torch 2.7.1 supports it" in told(made)
 
 
 def test_two_cuda_majors_side_by_side() -> None:

@@ -32,6 +32,7 @@ from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
 from ...resolve.opened import plan_for
 from ...resolve.plugins import with_plugins
+from ...resolve.situation import with_driver_cuda
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
 from ...uv.program import find_uv
@@ -61,7 +62,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
     plan = with_runs_on(plan, inputs, asked)
     sections = plan_sections(
         plan,
-        inputs.facts,
+        with_driver_cuda(inputs.facts, inputs.matrix),
         texts,
         verbose=asked.verbose,
         asked=inputs.options.chooses,

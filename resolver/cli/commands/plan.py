@@ -16,6 +16,7 @@ from ...plan.model import Plan
 from ...resolve.cases import plan_by_cases
 from ...resolve.opened import plan_for
 from ...resolve.resolver import alternatives
+from ...resolve.situation import with_driver_cuda
 from .. import console
 from ..command_line import applying, looking, texts_for
 from ..inputs import PlanInputs, gather_inputs, wheels_given
@@ -99,7 +100,7 @@ def print_plan(
         besides.append(looking_section(looking(asked.options, url, inputs.facts), texts))
     sections = plan_sections(
         plan,
-        inputs.facts,
+        with_driver_cuda(inputs.facts, inputs.matrix),
         texts,
         verbose=asked.verbose,
         asked=chooses,

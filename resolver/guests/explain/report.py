@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...log_lines.explanations import Explanation, LogLine
 from ...messages.catalog import Texts
 from ...messages.sections import Row, Section
+from ...report.steps import NVIDIA
 from .fix import Fix
 from .observation import Observation
 
@@ -87,14 +88,22 @@ def _fix(
         rows = [] if command_is_all else [Row(head=head, text=each.remedy)]
         rows.append(Row(head="" if rows else head, text=texts.reason(fix.why)))
         rows += [Row(text=line, unwrapped=True) for line in command.split("\n")]
-        listed = texts.label("explain-installs", packages=", ".join(installs))
-        return [*rows, Row(text=listed)] if installs else rows
+        return [*rows, Row(text=_installed(installs, texts))] if installs else rows
     rows = [Row(head=head, text=each.remedy)]
     owner = f"  # {texts.label('for-owner')}"
     # the other commands of this program are shown at the end, as they are for that machine
     commands = [line for line in each.commands if not re.match("ortgpu-fix(?! download)", line)]
     rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", unwrapped=True) for x in commands]
     return rows
+
+
+def _installed(installs: Sequence[str], texts: Texts) -> str:
+    """Say what a command would install, the wheels of NVIDIA together."""
+    nvidia = [each for each in installs if each.startswith(NVIDIA)]
+    listed = [each for each in installs if each not in nvidia]
+    together = len(nvidia) > 1
+    listed += [texts.label("components", count=len(nvidia))] if together else nvidia
+    return texts.label("explain-installs", packages=texts.listed(listed))
 
 
 def _more(each: Explanation, texts: Texts, *, asks: bool) -> list[Row]:
@@ -111,7 +120,8 @@ def _looked(observation: Observation | None, machine: str, texts: Texts) -> list
     """Say what the machine that was looked at says of it."""
     if observation is None:
         return []
-    state = texts.label(f"here-{observation.state}", what="; ".join(_said(observation, texts)))
+    what = texts.label("semicolon").join(_said(observation, texts))
+    state = texts.label(f"here-{observation.state}", what=what)
     return [Row(head=f"{machine}:", text=state, style=STATES[observation.state])]
 
 

@@ -185,5 +185,5 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
 def _listed(machines: Sequence[FleetMachine], texts: Texts, *, verbose: bool) -> str:
     names = sorted(_names(machines))
     if verbose or len(names) <= SHORT + 1:
-        return ", ".join(names)
-    return texts.label("fleet-more", names=", ".join(names[:SHORT]), count=len(names) - SHORT)
+        return texts.listed(names)
+    return texts.label("fleet-more", names=texts.listed(names[:SHORT]), count=len(names) - SHORT)

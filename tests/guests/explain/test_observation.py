@@ -593,11 +593,11 @@ def test_memory_is_not_sent_to_apply() -> None:
 @pytest.mark.parametrize(
     ("log", "error", "code"),
     [
-        ("CUDA failure 804", "cuinit-804: cuInit answers 804", "driver-forward-compatibility"),
-        ("CUDA failure 802", "cuinit-802: cuInit answers 802", "driver-fabric-manager"),
-        ("CUDA failure 803", "version-mismatch: cuInit answers 803", "driver-version-mismatch"),
-        ("CUDA failure 999", "cuinit-999: cuInit answers 999", "driver-failed"),
-        ("CUDA failure 100", "cuinit-100: cuInit answers 100", "driver-no-device"),
+        ("CUDA failure 804", "cuinit-804: cuInit error 804", "driver-forward-compatibility"),
+        ("CUDA failure 802", "cuinit-802: cuInit error 802", "driver-fabric-manager"),
+        ("CUDA failure 803", "version-mismatch: cuInit error 803", "driver-version-mismatch"),
+        ("CUDA failure 999", "cuinit-999: cuInit error 999", "driver-failed"),
+        ("CUDA failure 100", "cuinit-100: cuInit error 100", "driver-no-device"),
     ],
 )
 def test_a_driver_that_fails_is_confirmed_and_only_its_owner_mends_it(
