@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -53,104 +52,41 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, stubs: Path) -> Fleet:
     return Fleet(folder=folder, controller=controller)
 
 
-def test_a_fleet_from_the_cpu_build_to_its_set_and_back(fleet: Fleet) -> None:
-    code, said = fleet.run("--check", "--diff")
-    assert code == 0, said[-3000:]
-    assert changed(said) == {"gpu1", "gpu2"}
-    assert "  - onnxruntime           1.22.1" in said
-    assert "  + onnxruntime-gpu" in said
-    assert "onnxruntime-1.22.1" in fleet.installed("gpu1")
-    assert not fleet.left_behind()
-
-    web = state_of(fleet.venv("web1"))
-    code, said = fleet.run()
-    assert code == 0, said[-3000:]
-    assert changed(said) == {"gpu1", "gpu2"}
-    assert "no GPU: web1" in said
-    sets = [
-        {name for name in fleet.installed(host) if name.startswith(("nvidia", "onnxruntime_gpu"))}
-        for host in ("gpu1", "gpu2")
-    ]
-    assert sets[0] == sets[1]
-    assert len(sets[0]) > 5
-    assert state_of(fleet.venv("web1")) == web, "a host without a GPU is left alone"
-    assert not fleet.left_behind()
-
-    before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2")}
-    code, said = fleet.run()
-    assert code == 0, said[-3000:]
-    assert changed(said) == set()
-    assert {host: state_of(fleet.venv(host)) for host in before} == before
-
-    # The environment of gpu1, which was first, is gone; gpu2 has drifted.
-    cudnn = next(fleet.venv("gpu2").glob("lib/python*/site-packages/nvidia_cudnn*.dist-info"))
-    shutil.rmtree(cudnn)
-    fleet.venv("gpu1").rename(fleet.folder / "away")
-    code, said = fleet.run()
-    assert code != 0
-    assert changed(said) == {"gpu2"}, "a host that cannot be read is in no wave"
-    (fleet.folder / "away").rename(fleet.venv("gpu1"))
-
-    book = fleet.folder / "undo.yml"
-    book.write_text(UNDO)
-    code, said = fleet.run(book=str(book))
-    assert code == 0, said[-3000:]
-    assert [said.count(f"changed: [{host}]") for host in ("gpu1", "gpu2")] == [2, 2], said
-    assert "onnxruntime-1.22.1" in fleet.installed("gpu1")
-
-
 UNDO = """\
-- name: Put everything back, twice
-  hosts: gpu*
+- name: Put everything back
+  hosts: gpu2
   gather_facts: false
   tasks:
     - name: Put back
       ortgpu.fix.ortgpu_fix:
         python: "{{ ortgpu_fix_python }}"
         state: absent
-    - name: Put back what is not there to be put back
-      ortgpu.fix.ortgpu_fix:
-        python: "{{ ortgpu_fix_python }}"
-        state: absent
-      register: again
-      failed_when: again is changed
-    - name: See that it is noticed
-      ortgpu.fix.ortgpu_fix:
-        python: "{{ ortgpu_fix_python }}"
-      check_mode: true
-      register: looked
-      failed_when: looked is not changed
 """
 
 
 def test_a_host_whose_verification_fails_is_put_back_alone(fleet: Fleet) -> None:
+    """The others get their set, a host without a GPU is left alone, and undo brings all back."""
     python = fleet.folder / "hosts" / "gpu1" / "python"
-    right = python.read_text()
-    python.write_text(right.replace("export ", "export ORTGPU_STAND_IN_RESULT=wrong "))
-    before = state_of(fleet.venv("gpu1"))
-
+    python.write_text(python.read_text().replace("export ", "export ORTGPU_STAND_IN_RESULT=wrong "))
+    before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2", "web1")}
     of_playbook = {"ortgpu_fix_waves": ["100%"], "ortgpu_fix_max_fail_percentage": 60}
+
     code, said = fleet.run("-e", json.dumps(of_playbook))
 
-    python.write_text(right)
     assert code != 0
     assert changed(said) == {"gpu2"}
+    assert "no GPU: web1" in said
     assert '"exit_code": 4' in said
-    assert state_of(fleet.venv("gpu1")) == before
+    assert {host: state_of(fleet.venv(host)) for host in ("gpu1", "web1")} == {
+        host: before[host] for host in ("gpu1", "web1")
+    }
+    names = {name for name in fleet.installed("gpu2") if name.startswith(("nvidia", "onnx"))}
+    assert len(names) > 6
+    assert not fleet.left_behind()
 
-
-def test_too_many_failures_end_the_run(fleet: Fleet) -> None:
-    # The wheels are gone, from the share and from uv's caches: the change of the canary fails, and
-    # nothing else begins.
-    share = fleet.folder / "empty"
-    share.mkdir()
-    for host in ("gpu1", "gpu2"):
-        shutil.rmtree(fleet.folder / "hosts" / host / ".cache" / "uv")
-    before = {host: state_of(fleet.venv(host)) for host in ("gpu1", "gpu2")}
-
-    code, said = fleet.run(ortgpu_fix_flags=["--offline", f"--find-links={share}"])
-
-    assert code != 0
-    assert changed(said) == set()
-    assert said.count("FAILED!") == 1, said
-    assert {host: state_of(fleet.venv(host)) for host in before} == before
+    book = fleet.folder / "undo.yml"
+    book.write_text(UNDO)
+    code, said = fleet.run(book=str(book))
+    assert code == 0, said[-3000:]
+    assert said.count("changed: [gpu2]") == 1
+    assert "onnxruntime-1.22.1" in fleet.installed("gpu2")

@@ -123,10 +123,8 @@ def test_a_proxy_an_authority_of_one_s_own_and_a_client_s_certificate(
 @pytest.mark.parametrize(
     ("missing", "code", "reason"),
     [
-        ("authority", "index-certificate", "self-signed certificate in certificate chain"),
-        ("client", "index-certificate", ""),
-        ("file", "index-certificate", "invalid path"),
-        ("proxy", "index-unreachable", ""),
+        ("PIP_CERT", "index-certificate", "self-signed certificate in certificate chain"),
+        ("PIP_PROXY", "index-unreachable", ""),
     ],
 )
 def test_what_is_missing_is_named(  # noqa: PLR0917
@@ -144,12 +142,7 @@ def test_what_is_missing_is_named(  # noqa: PLR0917
         "PIP_CERT": str(certificates.authority),
         "PIP_CLIENT_CERT": str(certificates.client),
     }
-    if missing == "file":
-        environ["PIP_CERT"] = "/no/such/file.pem"
-    else:
-        del environ[
-            {"authority": "PIP_CERT", "client": "PIP_CLIENT_CERT"}.get(missing, "PIP_PROXY")
-        ]
+    del environ[missing]
 
     sources = load_index_config(environ | {"HOME": "/nonexistent"})
     error = stand.fails(
@@ -174,28 +167,10 @@ def test_a_certificate_of_another_time(stand: Stand, certificates: Certificates)
     )
 
 
-KEYRING = """#!/bin/sh
-echo "$@" >> {log}
-[ "$1" = get ] && [ "$3" = name ] && echo s/cret
-"""
-
-
-@pytest.mark.parametrize("kept", ["netrc", "keyring", "address"])
-def test_credentials(office: Office, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = office.stand.server
-    server.behaviour.login = "name:s/cret"
-    url = server.url
-    if kept == "netrc":
-        office.write(".netrc", "machine 127.0.0.1 login name password s/cret\n").chmod(0o600)
-    elif kept == "address":
-        url = url.replace("//", "//name:s%2Fcret@")
-    else:
-        url = url.replace("//", "//name@")
-        log = office.home / "keyring.log"
-        office.write("bin/keyring", KEYRING.format(log=log)).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{office.home / 'bin'}{os.pathsep}{os.environ['PATH']}")
-        office.set(PIP_KEYRING_PROVIDER="subprocess")
-    office.set(PIP_INDEX_URL=url)
+def test_credentials_in_a_netrc(office: Office) -> None:
+    office.stand.server.behaviour.login = "name:s/cret"
+    office.write(".netrc", "machine 127.0.0.1 login name password s/cret\n").chmod(0o600)
+    office.set(PIP_INDEX_URL=office.stand.server.url)
 
     office.apply(*REQUIRES)
 
@@ -250,14 +225,10 @@ def test_configuration_that_would_change_what_is_installed(office: Office, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] == "t") == []
 
 
-@pytest.mark.parametrize("by", ["pip.conf", "PIP_CONSTRAINT", "UV_CONSTRAINT"])
-def test_the_user_s_own_constraints_hold_for_what_is_chosen(office: Office, by: str) -> None:
+def test_the_user_s_own_constraints_hold_for_what_is_chosen(office: Office) -> None:
     make_wheel(office.stand.server.folder, "flatbuffers", "24.1", files={"flatbuffers/x.py": ""})
     rules = office.write("rules.txt", "flatbuffers<25\n")
-    if by == "pip.conf":
-        office.write(".config/pip/pip.conf", f"[global]\nconstraint = {rules}\n")
-    else:
-        office.set(**{by: str(rules)})
+    office.write(".config/pip/pip.conf", f"[global]\nconstraint = {rules}\n")
     office.set(PIP_INDEX_URL=office.stand.server.url)
     try:
         office.apply(*REQUIRES)

@@ -19,11 +19,10 @@ from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.index.page import IndexFile
 from ortgpu_fix.index.pinning import check_offered, wheel_target_of
 from ortgpu_fix.index.wheel_choice import WheelTarget, find_exact, find_newest
-from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.probe.machine import target_of
 from ortgpu_fix.utils.process import run
-from support.local_index import LocalIndex, make_wheel
+from support.local_index import LocalIndex
 from support.torch_index import TorchIndex, make_index
 
 PAGE = "https://user:secret@example.org/whl/cu128/torch/"
@@ -95,22 +94,6 @@ def test_the_nearest_versions_and_every_variant_of_the_wanted_one_are_named() ->
     assert refused("torchvision-2.7.1+cu128-py3-none-any.whl") == ("index-lacks-version", "-")
 
 
-def test_an_early_version_of_a_python_is_one_of_that_python() -> None:
-    early = WheelTarget(python="3.11.0rc1", tags=FIT.tags)
-    there = files(linux("2.7.1+cu128"), requires_python=">=3.8")
-
-    assert find_exact(there, "torch", "2.7.1+cu128", early, PAGE) == there[0]
-
-
-def test_a_version_that_is_there_for_others_alone() -> None:
-    there = (linux("2.7.1+cu128", "cp310"), linux("2.7.1+cu128", platform="win_amd64"))
-
-    assert refused(*there) == (
-        "index-lacks-build",
-        "cp310-cp310-manylinux_2_28_x86_64, cp311-cp311-win_amd64",
-    )
-
-
 def test_the_newest_within_a_specifier() -> None:
     there = files(linux("2.7.0"), linux("2.7.1"), linux("2.8.0.dev1"), linux("2.9.0", "cp314"))
 
@@ -119,18 +102,6 @@ def test_the_newest_within_a_specifier() -> None:
     assert found is not None
     assert found.name == linux("2.7.1")
     assert find_newest(there, "torch", SpecifierSet("==2.9.0"), FIT) is None
-
-
-def test_the_texts_name_what_to_do() -> None:
-    with pytest.raises(Error) as caught:
-        find_exact(files(linux("2.7.1")), "torch", "2.7.1+cu128", FIT, PAGE)
-    message = load_texts("en").error(caught.value)
-
-    assert message.exit_code == 7
-    assert message.text == (
-        "https://example.org/whl/cu128/torch/ should have torch 2.7.1+cu128, but does not: "
-        "for this Python and platform it has 2.7.1"
-    )
 
 
 @pytest.fixture
@@ -184,39 +155,6 @@ def test_a_file_that_the_plan_knows_and_the_index_lacks_is_named(server: TorchIn
     }
 
 
-def test_a_size_that_the_server_does_not_say(tmp_path: Path) -> None:
-    make_wheel(tmp_path, "one", "1.0")
-    with LocalIndex(tmp_path) as server:
-        assert index(server).size(server.url.replace("simple", "files/none.whl")) == 0
-
-
-def test_the_tags_of_other_implementations() -> None:
-    assert (
-        wheel_target_of(TARGET._replace(implementation="pypy", version="3.10.1"))
-        .tags[0]
-        .interpreter
-        == "py310"
-    )
-    assert any(
-        tag.abi == "cp313t"
-        for tag in wheel_target_of(TARGET._replace(version="3.13.0", free_threaded=True)).tags
-    )
-
-
-def test_of_two_places_of_a_file_the_first_counts() -> None:
-    there = [*files(linux("2.7.1")), IndexFile(name=linux("2.7.1"), url="https://mirror/x")]
-
-    assert find_exact(there, "torch", "2.7.1", FIT, PAGE) == there[0]
-
-
-def test_of_the_wanted_release_every_variant_is_named_however_many() -> None:
-    there = [f"2.7.0+cu{number}" for number in (111, 118, 121, 124, 126)]
-
-    code, offers = refused(*map(linux, [*there, "2.6.0", "2.8.0"]), version="2.7.0+cu130")
-
-    assert (code, offers) == ("index-lacks-version", ", ".join([*there, "2.8.0"]))
-
-
 def test_what_does_not_count_hides_nothing_that_comes_after_it() -> None:
     wanted = linux("2.7.1")
     there = [
@@ -226,45 +164,3 @@ def test_what_does_not_count_hides_nothing_that_comes_after_it() -> None:
     ]
 
     assert find_exact(there, "Torch", "2.7.1", FIT, PAGE).size == 5
-
-
-def test_a_wheel_of_several_tags_is_as_good_as_its_best() -> None:
-    both = "torch-2.7.1-cp311-cp311-manylinux2014_x86_64.manylinux_2_28_x86_64.whl"
-    one = linux("2.7.1", platform="manylinux2014_x86_64")
-
-    assert chosen(one, both, version="2.7.1") == both
-    assert chosen(both, one, version="2.7.1") == both
-
-
-@pytest.mark.parametrize(
-    ("specifier", "newest"),
-    [(">=2.7", "2.8.0"), (">=2.7.0.dev0", "2.9.0rc1"), ("==2.9.0rc1", "2.9.0rc1"), ("", "2.8.0")],
-)
-def test_an_early_version_is_chosen_where_the_specifier_names_one(
-    specifier: str, newest: str
-) -> None:
-    there = files(linux("2.7.0"), linux("2.9.0rc1"), linux("2.8.0"))
-
-    found = find_newest(there, "torch", SpecifierSet(specifier), FIT)
-
-    assert found is not None
-    assert found.name == linux(newest)
-
-
-@pytest.mark.parametrize(
-    ("count", "wanted", "named"),
-    [
-        (8, 4, [1, 2, 3, 5, 6, 7]),
-        (8, 0, [1, 2, 3]),
-        (8, 9, [6, 7, 8]),
-        (2, 9, [1, 2]),
-    ],
-)
-def test_three_versions_below_and_above_are_named(
-    count: int, wanted: int, named: list[int]
-) -> None:
-    there = [linux(f"2.{minor}.0") for minor in range(1, count + 1) if minor != wanted]
-
-    _, offers = refused(*there, version=f"2.{wanted}.0")
-
-    assert offers == ", ".join(f"2.{minor}.0" for minor in named)

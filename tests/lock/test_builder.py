@@ -125,34 +125,27 @@ def other_hash(text: str) -> str:
     return text[: text.index("numpy")] + before + found[::-1] + after
 
 
-def other_version(text: str) -> str:
-    """Return `text` with another version of numpy, one that the index does have."""
-    return text.replace("2.4.6", "2.4.5")
-
-
 @pytest.mark.parametrize("name", ["requirements.txt", "pylock.toml"])
-@pytest.mark.parametrize("tamper", [other_hash, other_version])
 def test_a_lock_that_was_tampered_with_installs_nothing(
-    name: str, tamper: Tampering, install: Tool, things: Shelf, tmp_path: Path
+    name: str, install: Tool, things: Shelf, tmp_path: Path
 ) -> None:
     text = texts(made(things, tmp_path))[name]
-    (tmp_path / name).write_text(tamper(text))
+    (tmp_path / name).write_text(other_hash(text))
 
     done = install(*flags(name))
 
-    assert tamper(text) != text
+    assert other_hash(text) != text
     assert done.returncode != 0
     assert re.search("hash|numpy", done.stderr, re.IGNORECASE)
     assert installed(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["requirements.txt", "pylock.toml"])
-@pytest.mark.parametrize("gone", ["nvidia_cudnn_cu12", "ortgpu_fix_libraries"])
 def test_where_one_file_is_missing_nothing_is_installed(
-    name: str, gone: str, install: Tool, things: Shelf, tmp_path: Path
+    name: str, install: Tool, things: Shelf, tmp_path: Path
 ) -> None:
     (tmp_path / name).write_text(texts(made(things, tmp_path))[name])
-    for path in (tmp_path / "wheels").glob(f"{gone}-*"):
+    for path in (tmp_path / "wheels").glob("nvidia_cudnn_cu12-*"):
         path.unlink()
     faults = things.index.behaviour.faults
     faults["nvidia_cudnn_cu12-9.28.0-py3-none-any.whl"] = "missing"
@@ -223,15 +216,6 @@ def test_what_installed_distributions_require_of_the_closure_counts(
     assert versions["flatbuffers"] == "25.9.23"  # what is broken already forbids nothing
 
 
-def test_no_companion_travels_that_is_not_wished_for(things: Shelf, tmp_path: Path) -> None:
-    maker = things.maker(tmp_path, companions="wheels")
-    options = maker.options._replace(autoload=False, provide=False)
-    target = things.group().targets[0]
-
-    assert {wheel.name for wheel in maker.companion_wheels(target)} == set(COMPANIONS)
-    assert replace(maker, options=options).companion_wheels(target) == ()
-
-
 def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:
     """From an index of its own, whose word for the hash is taken; PyPI's name is never asked."""
     folder = tmp_path / "whl" / "cu128" / "torch"
@@ -253,9 +237,3 @@ def test_torch_brings_what_it_requires(things: Shelf, tmp_path: Path) -> None:
     assert found["torch"].index == index
     assert file.pinned.wheel == as_wheel(next(folder.glob("*.whl")))._replace(index_url=index)
     assert file.pinned.url.startswith("./whl/cu128/torch/torch-2.10.0")
-
-
-def test_a_download_is_each_file_once(things: Shelf, tmp_path: Path) -> None:
-    files = things.maker(tmp_path).files(things.group())
-
-    assert sorted(one.wheel.name for one in files) == sorted([*SET, *ORDINARY])

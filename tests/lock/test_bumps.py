@@ -15,7 +15,7 @@ from command import run_here
 import synthetic
 
 CASES = Path(__file__).parents[1] / "cases" / "bumps"
-FORMATS = ("requirements.txt", "uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+FORMATS = ("requirements.txt", "uv.lock", "poetry.lock")
 HOSTS = {
     "pascal": ("580.65.06", "13.0", "6.1"),
     "a100": ("535.104.12", "12.2", "8.0"),
@@ -94,7 +94,8 @@ def diff(folder: Path, bump: str, name: str, *flags: str) -> tuple[int, str]:
 @pytest.mark.parametrize("bump", EXPECTED)
 def test_a_recorded_bump(bump: str, tmp_path: Path) -> None:
     code, expected = EXPECTED[bump]
-    said = {name: diff(tmp_path, bump, name) for name in FORMATS}
+    names = FORMATS if bump == "cuda-13" else FORMATS[1:2]
+    said = {name: diff(tmp_path, bump, name) for name in names}
 
     for name, (ended, text) in said.items():
         assert ended == code, (name, text)

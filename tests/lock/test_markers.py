@@ -30,10 +30,8 @@ A, B, C, D = (
     [
         ([A, B, C, D], [A, B, C, D], ""),
         ([D], [A, B, C, D], "sys_platform == 'win32'"),
-        ([A, B, C], [A, B, C, D], "sys_platform == 'linux'"),
         ([C], [A, B, C, D], "platform_machine == 'aarch64'"),
         ([C, D], [A, C, D], "platform_machine == 'AMD64' or platform_machine == 'aarch64'"),
-        ([B], [A, B], "python_version == '3.12'"),
         ([A], [A, B, C], "platform_machine == 'x86_64' and python_version == '3.11'"),
         (
             [A, D],

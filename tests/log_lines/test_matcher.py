@@ -15,14 +15,13 @@ from string import Formatter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortgpu_fix.log_lines.explanations import MOST_EVIDENCE, Explanation
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import PASTED, Search, explain_log
 from ortgpu_fix.log_lines.patterns import REACH
-from ortgpu_fix.messages.catalog import LANGUAGES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -83,17 +82,8 @@ def test_a_recorded_log_is_recognised_and_as_nothing_else(path: Path) -> None:
         assert each.line_number >= 1
 
 
-@pytest.mark.parametrize("code", sorted(ROWS.keys() - STATUSES))
-def test_a_failure_has_a_recorded_log(code: str) -> None:
-    assert any(path.stem.split("--")[0] == code for path in RECORDED)
-
-
-@pytest.mark.parametrize("row", TABLE.failures, ids=lambda row: row.code)
-def test_every_pattern_finds_its_anchor_in_what_it_matches(row: Any) -> None:
-    text = "\n".join(read(path) for path in RECORDED)
-    for pattern in row.patterns:
-        for match in pattern.regex.finditer(text):
-            assert pattern.anchor in match[0]
+def test_every_failure_has_a_recorded_log() -> None:
+    assert ROWS.keys() - STATUSES <= {path.stem.split("--")[0] for path in RECORDED}
 
 
 def test_all_logs_at_once_hold_every_particular_failure() -> None:
@@ -106,10 +96,8 @@ def test_all_logs_at_once_hold_every_particular_failure() -> None:
 # What is said
 
 
-@pytest.mark.parametrize("code", ROWS)
-def test_both_languages_say_the_same(code: str) -> None:
-    row = ROWS[code]
-    for key in ("cause", "remedy"):
+def test_both_languages_say_the_same() -> None:
+    for code, row, key in ((*each, key) for each in ROWS.items() for key in ("cause", "remedy")):
         fields = {
             language: {name for _, name, _, _ in Formatter().parse(text) if name}
             for language, text in row[key].items()
@@ -123,27 +111,6 @@ def test_both_languages_say_the_same(code: str) -> None:
         assert numbers["en"] == numbers["zh"], (code, key)
         assert re.search("[\u4e00-\u9fff]", row[key]["zh"])
         assert not re.search("[\u4e00-\u9fff]", row[key]["en"])
-
-
-def test_a_language_is_chosen() -> None:
-    log = "CUDA failure 999: unknown error"
-    english, chinese = (explain_log(log, TABLE, language)[0].cause for language in LANGUAGES)
-
-    assert english == explain_log(log, TABLE)[0].cause
-    assert re.search("[\u4e00-\u9fff]", chinese)
-
-
-def test_the_driver_releases_in_the_texts_are_those_of_the_table() -> None:
-    floors = {row[key] for row in load("drivers.toml")["floor"] for key in ("linux", "windows")}
-    said = {
-        release
-        for row in RAW["failure"]
-        for key in ("cause", "remedy")
-        for text in row[key].values()
-        for release in re.findall(r"\b[45]\d\d\.\d\d(?:\.\d\d)?\b", text)
-    }
-    assert said
-    assert said <= floors
 
 
 def test_a_library_names_its_wheel() -> None:
@@ -190,12 +157,6 @@ CUDA failure 999: unknown error"""
     ]
 
 
-def test_a_general_text_is_silent_where_a_particular_one_explains() -> None:
-    general = "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*"
-    assert codes(general) == ["cuda-provider-not-created"]
-    assert codes(f"{general}\nlibcudnn.so.9: cannot open shared object file") == ["cudnn-9-missing"]
-
-
 def test_what_follows_from_what_follows_is_told_of_the_first_cause() -> None:
     """The provider fails for cuDNN, and cuDNN for want of code: the code is the cause."""
     found = only(
@@ -228,7 +189,7 @@ def test_colours_do_not_hide_a_text() -> None:
     assert "\x1b" not in found.line
 
 
-@pytest.mark.parametrize("width", [20, 33, 80])
+@pytest.mark.parametrize("width", [20, 80])
 @pytest.mark.parametrize("frame", ["{}", "app  | {}", "│ {:80} │", "{}\r"])
 def test_a_line_that_a_terminal_wrapped_is_joined(width: int, frame: str) -> None:
     text = "x" * 50 + "CUDA driver version is insufficient for CUDA runtime version" + " ;" * 40
@@ -237,23 +198,6 @@ def test_a_line_that_a_terminal_wrapped_is_joined(width: int, frame: str) -> Non
     rows = 1 + (anchor + 60 - 1) // width - anchor // width
     expected = ["driver-too-old"] if rows <= 3 else []
     assert codes("\n".join(frame.format(piece) for piece in pieces)) == expected
-
-
-@pytest.mark.parametrize("at", [1, 58, 59])
-def test_a_line_that_is_wrapped_at_its_ends_is_joined(at: int) -> None:
-    text = "CUDA driver version is insufficient for CUDA runtime version"
-    assert len(text) == 60
-    assert codes(f"{text[:at]}\n{text[at:]}") == ["driver-too-old"]
-
-
-def test_the_lines_of_a_wrapped_message_are_shown_as_they_are() -> None:
-    well = "app  | all is well      \n" * 20
-    log = f"{well}app  | CUDA driver version is insufficient for\n"
-    found = only(f"{log}app  | CUDA runtime version\napp  | bye\n")
-    assert found.line_number == 21
-    assert found.line == (
-        "app | CUDA driver version is insufficient for app | CUDA runtime version"
-    )
 
 
 def test_in_a_long_log_wrapped_lines_are_not_joined() -> None:
@@ -288,17 +232,13 @@ def test_what_only_looks_like_a_failure_is_none(log: str) -> None:
     assert codes(log) == []
 
 
-def test_nvidia_smi_s_line_stands_alone() -> None:
-    assert codes("$ nvidia-smi\nNo devices were found\n$") == ["no-gpu-visible"]
-
-
 def test_a_long_line_is_shown_in_part() -> None:
     found = only("y" * 5000 + " CUDA failure 999 " + "z" * 5000)
     assert found.line == f"{'y' * 299} CUDA failure 999 {'z' * 299}"
 
 
-@pytest.mark.parametrize("before", ["", "\n", "one line\n", "one line\nand another \n\n"])
-@pytest.mark.parametrize("after", ["", "\n", "\none more\nand another\n"])
+@pytest.mark.parametrize("before", ["", "one line\nand another \n\n"])
+@pytest.mark.parametrize("after", ["", "\none more\nand another\n"])
 def test_the_line_of_a_message_is_shown_and_no_other(before: str, after: str) -> None:
     found = only(f"{before}[gpu]  CUDA failure 999: unknown\terror ;{after}")
     assert found.line == "[gpu] CUDA failure 999: unknown error ;"
@@ -315,36 +255,10 @@ def test_messages_that_touch_are_two() -> None:
         assert set(codes(f"{one}{other}")) == {"no-kernel-image", "fabric-manager-not-running"}
 
 
-@pytest.mark.parametrize("at", range(MOST_EVIDENCE))
-def test_the_first_lines_are_shown_whatever_wording_they_have(at: int) -> None:
-    status = "CUDA failure 2: what\n"
-    words = "Failed to allocate memory for requested buffer of size 9\n"
-    log = status * at + words + status * MOST_EVIDENCE + words
-    (later,) = explain_log(["ordinary\n", log], TABLE)
-    for first, found in ((1, only(log)), (2, later)):
-        assert [number for number, *_ in found.evidence] == [*range(first, first + MOST_EVIDENCE)]
-        assert found.evidence[at].line == words.strip()
-
-
 def test_a_library_of_somebody_else_that_wants_one_of_ours_is_not_told_as_ours() -> None:
     found = only("ImportError: /opt/x/libtheirs.so: undefined symbol: cublasLtCreate")
     assert found.libraries == ()
     assert "libtheirs.so" not in found.cause + found.remedy
-
-
-def test_a_library_is_named_however_often_the_others_are() -> None:
-    names = [f"lib{name}.so.12" for name in ("cublas", "cublasLt", "cudart", "nvrtc")]
-    names += ["libcufft.so.11", "cudart64_12.dll", "cufft64_11.dll"]
-    lines = [f"{name}: cannot open shared object file" for name in names for _ in range(3)]
-    assert only("\n".join(lines)).libraries == tuple(names)
-
-
-def test_what_a_log_says_first_is_what_its_first_piece_says() -> None:
-    """Wherever it stands in its piece."""
-    pieces = [f"an ordinary line\n{MISSING}\n", f"{MISSING} again\n"]
-    (found,) = explain_log(pieces, TABLE)
-    assert (found.line_number, found.line) == (2, MISSING)
-    assert [number for number, *_ in found.evidence] == [2, 3]
 
 
 FROZEN = "[PYI-7:ERROR] Failed to execute script 'main'\n"
@@ -353,31 +267,13 @@ FROZEN = "[PYI-7:ERROR] Failed to execute script 'main'\n"
 @pytest.mark.parametrize(
     "pieces",
     [
-        [FROZEN, f"{MISSING}\n"],
         ["an ordinary line\n", f"{FROZEN}{MISSING}\n"],
-        [f"{MISSING}\n{FROZEN}", "an ordinary line\n"],
         [f"{FROZEN * 2}{MISSING}\n", f"{FROZEN}{MISSING.replace('12', '13')}\n"],
     ],
 )
 def test_a_program_that_brings_all_itself_is_known_by_any_piece(pieces: list[str]) -> None:
     for found in explain_log(pieces, TABLE):
         assert found.origin == "frozen"
-
-
-@pytest.mark.parametrize(
-    "log",
-    [
-        "Error: Please compile ONNXRuntime with CUDA",
-        (
-            "An error occurred when attempting to register CUDAExecutionProvider: CUDA execution"
-            " provider is not enabled in this build."
-        ),
-    ],
-)
-def test_what_only_rust_s_ort_says_is_of_a_rust_program(log: str) -> None:
-    (found,) = explain_log(log, TABLE)
-
-    assert (found.code, found.origin, found.commands) == ("cpu-build-in-use", "rust", ())
 
 
 def test_the_version_that_a_log_shows_goes_before_the_machine_s() -> None:
@@ -467,11 +363,8 @@ def test_a_default_that_insightface_prints_of_every_session_is_nothing(
         ("image: ghcr.io/immich-app/immich-machine-learning:v1", "a prebuilt container image"),
         ("docker run immich", "a program in a container"),
         ("docker run immich\npip install x", ""),
-        ("docker run immich\nRUN pip install x", ""),
         ("ghcr.io/immich-app/server\nFROM nvidia/cuda:12", ""),
-        ("miniconda3/envs/x", ""),
         ("JetPack 6.0 on a Jetson Orin", ""),
-        ("hello", ""),
     ],
 )
 def test_programs_that_do_not_use_this_environment_are_known(log: str, program: str) -> None:
@@ -482,15 +375,10 @@ def test_programs_that_do_not_use_this_environment_are_known(log: str, program: 
     assert bool(search.program("en")) == bool(program)
 
 
-def test_a_blank_of_a_web_page_is_one() -> None:
-    log = "CUDA driver version is\u00a0insufficient for CUDA runtime version\n"
-
-    assert [each.code for each in explain_log(log, TABLE)] == ["driver-too-old"]
-
-
 # Any text, any size
 
 
+@settings(max_examples=30)
 @given(st.text())
 def test_no_text_raises(text: str) -> None:
     explain_log(text, TABLE)
@@ -502,6 +390,7 @@ ANCHORS = sorted(
 )
 
 
+@settings(max_examples=30)
 @given(
     st.lists(
         st.one_of(
@@ -522,30 +411,16 @@ def test_no_text_made_of_what_is_looked_for_raises(parts: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "2026-11-21 10:19:28 INFO 信息 a line with onnxruntime and cuda in it 12345\n",
-        f"{'an ordinary line ' * 6}\n" * 50 + f"with error: {MISSING}\n",
-        "10 Memcpy nodes are added to the graph main_graph for CUDAExecutionProvider.\n",
-        f"with error: {MISSING}\n",
-        "x",
-        "\x1b[",
-    ],
-    ids=["ordinary", "errors", "warnings only", "errors only", "one line", "escapes only"],
-)
-@pytest.mark.parametrize(
-    ("megabytes", "seconds"),
-    [(2, 10), pytest.param(20, 20, marks=(pytest.mark.slow, pytest.mark.alone))],
+    [f"with error: {MISSING}\n", "\x1b["],
+    ids=["errors", "escapes"],
 )
 @pytest.mark.untraced
-def test_a_large_log_is_read_in_no_time(line: str, megabytes: int, seconds: float) -> None:
-    """Less than a second and less than two were measured: a busy machine has room.
-
-    In the shorter one wrapped lines are looked for, too.
-    """
-    log = line * (megabytes * 1_000_000 // len(line))
+def test_a_large_log_is_read_in_no_time(line: str) -> None:
+    """Less than half a second was measured: a busy machine has room."""
+    log = line * (1_000_000 // len(line))
     began = time.process_time()
     explain_log(log, TABLE)
-    assert time.process_time() - began < seconds
+    assert time.process_time() - began < 5
 
 
 PATTERNS = [
@@ -555,7 +430,7 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize("filler", ["", " ", "\\", "a", '"', "_", "1", "a_", "64_", "/", "'"])
+@pytest.mark.parametrize("filler", ["", " ", "a", "a_", "/"])
 def test_no_pattern_is_slow_where_it_nearly_matches(filler: str) -> None:
     for pattern in PATTERNS:
         text = (filler * 50 + pattern.anchor) * 100
@@ -574,16 +449,11 @@ def broken(key: str, value: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("table", "path"),
     [
-        ({}, r"failure\[0\].failure: missing"),
         ({"failure": 3, "library": []}, r"failure\[0\]"),
         ({"failure": [{}], "library": []}, r"failure\[0\]\.severity: missing"),
-        ({"failure": [], "library": [{"pattern": "("}]}, r"library\[0\].*pattern"),
         (broken("severity", "fatal"), r"failure\[1\].*severity"),
-        (broken("match", ["(unclosed but long"]), r"failure\[1\].*match\[0\]"),
         (broken("match", ["no|fixed text"]), r"failure\[1\].*match\[0\]"),
-        (broken("match", ["a.b"]), r"failure\[1\].*match\[0\]"),
         (broken("cause", {"en": "{driver}", "zh": "{driver}"}), r"failure\[1\].*cause\.en"),
-        (broken("cause", {"en": "only English"}), r"failure\[1\].*zh"),
         (
             {"failure": [RAW["failure"][0] | {"match": [], "signals": []}], "library": []},
             r"failure\[0\].*signals",
@@ -612,13 +482,3 @@ def test_a_row_that_does_not_fit_is_named(table: dict[str, Any], path: str) -> N
 )
 def test_what_people_say_is_no_line_of_a_program(words: str) -> None:
     assert codes(words) == []
-
-
-def test_a_row_says_no_more_than_it_has_to() -> None:
-    every = dict.fromkeys(LANGUAGES, "{library} {distribution} {major} {files} {wheels}")
-    row = {key: value for key, value in RAW["failure"][0].items() if key != "generic"}
-
-    (made,) = parse_failures({"failure": [row | {"cause": every}], "library": []}).failures
-
-    assert made.cause == every
-    assert not made.generic

@@ -35,23 +35,19 @@ def by_program() -> dict[str, list[tuple[frozenset[str], str]]]:
 
 
 ALL = by_program()
+TABLE = parse_failures(load_table("failures"))
 
 
-@pytest.mark.parametrize("program", ALL)
-def test_what_a_program_prints_is_recognised_and_what_is_harmless_is_not(program: str) -> None:
-    table = parse_failures(load_table("failures"))
-    for causes, text in ALL[program]:
-        said = [each.code for each in explain_log(text, table)]
-        alarms = [each.code for each in explain_log(text, table) if each.severity != "info"]
+@pytest.mark.parametrize(
+    "step", [pytest.param(1, id="all", marks=pytest.mark.slow), pytest.param(9, id="some")]
+)
+def test_what_a_program_prints_is_recognised_and_what_is_harmless_is_not(step: int) -> None:
+    for causes, text in [row for rows in ALL.values() for row in rows[::step]]:
+        found = explain_log(text, TABLE)
+        said = [each.code for each in found]
+        alarms = [each.code for each in found if each.severity != "info"]
         if causes & {"healthy", "none"}:
             assert not alarms, text
         else:
             assert said[:1], text
             assert said[0] in causes, text
-
-
-def test_there_are_enough_of_both_kinds() -> None:
-    fine = [causes & {"healthy", "none"} for rows in ALL.values() for causes, _ in rows]
-    assert len(ALL) >= 45
-    assert sum(map(bool, fine)) >= 250
-    assert len(fine) - sum(map(bool, fine)) >= 700

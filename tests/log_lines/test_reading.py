@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import PASTED, explain_log
-from ortgpu_fix.log_lines.patterns import MOST_ALIKE, Novelty, Words
+from ortgpu_fix.log_lines.patterns import Words
 from ortgpu_fix.log_lines.reading import PIECE, text_of
 
 TABLE = parse_failures(load_table("failures"))
@@ -30,7 +30,7 @@ def blocks(log: bytes, size: int) -> Iterator[bytes]:
     return (log[at : at + size] for at in range(0, len(log), size))
 
 
-@pytest.mark.parametrize("size", [1, 7, 4096, 1 << 20])
+@pytest.mark.parametrize("size", [1, 4096])
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"], ids=str
 )
@@ -42,10 +42,9 @@ def test_a_log_is_read_in_its_encoding_with_or_without_a_mark(encoding: str, siz
     assert read.removeprefix("\ufeff") == LOG
 
 
-@pytest.mark.parametrize(("before", "after"), [("", ""), (" ", ""), ("", " ")])
-def test_a_log_with_a_blank_after_each_letter_is_read(before: str, after: str) -> None:
+def test_a_log_with_a_blank_after_each_letter_is_read() -> None:
     """UTF-16 that was shown byte by byte: cubiq/ComfyUI_IPAdapter_plus#238."""
-    shown = before + " ".join(LINE) + after
+    shown = " ".join(LINE)
     ordinary = "a b c d e f g\n" + "0 1 2 3 4 5 6 7 8 9 " * 2 + "words\n"
     read = text_of([f"{ordinary}{shown}\nend\n".encode()])
 
@@ -78,15 +77,9 @@ def test_a_long_log_comes_in_pieces_and_says_the_same(line: str) -> None:
     assert found.line_number == filler.count("\n") + 2
 
 
-def test_a_long_log_that_ends_with_a_line_ends_with_a_piece() -> None:
-    log = "an ordinary line\n" * (PASTED // 16)
-
-    assert list(text_of([log.encode()])) == [log]
-
-
 def test_a_failure_where_pieces_meet_is_seen() -> None:
     """Of a line without an end the pieces overlap."""
-    for shift in range(0, 200, 40):
+    for shift in (0, 80, 160):
         log = "x" * (PIECE + PASTED - shift) + LINE + "y" * PASTED
         pieces = text_of(blocks(log.encode(), 1 << 16))
         assert [each.code for each in explain_log(pieces, TABLE)] == ["no-kernel-image"]
@@ -115,36 +108,6 @@ def test_what_stands_in_a_text_is_never_taken_to_be_missing(
     before: str, anchor: str, after: str
 ) -> None:
     assert Words(before + anchor + after).may_hold(anchor)
-
-
-@pytest.mark.parametrize(
-    ("anchor", "holds"),
-    [
-        ("cannot open shared", True),
-        ("not open shared", True),  # `not` ends a word
-        ("cannot open share", True),
-        ("shared open cannot", True),  # the order is not looked at
-        ("cannot op shared", False),
-        ("cannot close shared", False),
-        (" not open", False),
-        (" cannot", True),
-        ("libcudnn.so.8: cannot", True),  # another number may be there
-        ("opens", False),
-    ],
-)
-def test_an_anchor_is_known_to_be_missing_by_its_words(anchor: str, *, holds: bool) -> None:
-    assert Words("libcudnn.so.9: cannot open\nshared object 12").may_hold(anchor) == holds
-
-
-def test_places_that_differ_in_their_numbers_alone_are_looked_at_so_often_and_no_more() -> None:
-    alike = "".join(f"at {number}: failed\n" for number in range(2 * MOST_ALIKE))
-    novelty = Novelty()
-
-    windows = novelty.windows(f"{alike}then it failed otherwise\n", "failed", 0)
-
-    assert len(windows) == MOST_ALIKE + 1
-    assert windows[-1][0] == len(alike)
-    assert novelty.windows(alike, "failed", 0) == []
 
 
 WATCHED = """
@@ -199,18 +162,16 @@ def server_log(lines: int) -> str:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.untraced
 @pytest.mark.parametrize(
     ("encoding", "make"),
     [
         ("utf-8", lambda log: log.replace("\n", "; ")),  # no line ends
         ("utf-16", lambda log: log),
-        # In the first line there are megabytes; no word ends.
-        slow("utf-8", lambda log: log.replace("\n", "", 60_000)),
-        slow("utf-8", lambda log: log.replace(" ", "")),
-        slow("utf-8", lambda log: log.replace("cache hit", "CUDA failure 209: cannot open shared")),
     ],
-    ids=["one line", "UTF-16", "long lines", "one word", "full of failures"],
+    ids=["one line", "UTF-16"],
 )
 def test_the_memory_that_a_log_takes_does_not_grow_with_it(
     tmp_path: Path, encoding: str, make: Callable[[str], str]
@@ -228,33 +189,10 @@ def test_the_memory_that_a_log_takes_does_not_grow_with_it(
     assert most_kb < MOST_KB
 
 
-@pytest.mark.slow
-@pytest.mark.alone
-@pytest.mark.untraced
-def test_a_log_of_a_gigabyte_takes_little_memory_and_seconds(tmp_path: Path) -> None:
-    some = server_log(200_000)
-    path = tmp_path / "large.log"
-    with path.open("w") as file:
-        for _ in range(1_000_000_000 // len(some)):
-            file.write(some)
-        file.write(f"{LINE}\n")
-
-    explained, most_kb, seconds = watched(path)
-
-    assert '"no-kernel-image"' in explained
-    assert most_kb < MOST_KB
-    # Ten on an idle machine, which `scripts/benchmark.py` looks at; 26 on one at half its speed.
-    assert seconds < 40
-
-
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8"])
 @pytest.mark.parametrize(
     "around",
-    [
-        "",
-        "在 D:\\用户\\一号\\模型\\人脸识别\\ 中加载失败，请检查驱动程序与运行库是否一致\r\n" * 40,
-        "一" * 50 + "\r\n",
-    ],
+    ["", "在 D:\\用户\\一号\\模型\\人脸识别\\ 中加载失败，请检查驱动程序与运行库是否一致\r\n" * 40],
 )
 def test_a_log_with_chinese_words_and_paths_needs_no_mark(around: str, encoding: str) -> None:
     log = f'{around}Error loading "D:\\用户\\一\\x.dll" which depends on "cudnn64_9.dll"\r\n'
@@ -262,7 +200,7 @@ def test_a_log_with_chinese_words_and_paths_needs_no_mark(around: str, encoding:
     assert text_of([log.encode(encoding)]) == log
 
 
-@pytest.mark.parametrize("log", [b"a\0\0\0\0\n" * 3 + b"words of a log\n" * 20, b"\0" * 100, b"\0"])
+@pytest.mark.parametrize("log", [b"a\0\0\0\0\n" * 3 + b"words of a log\n" * 20, b"\0" * 100])
 def test_zeros_in_a_log_make_it_no_other_encoding(log: bytes) -> None:
     assert text_of([log]) == log.decode()
 
@@ -289,17 +227,9 @@ def test_what_is_no_document_stays_as_it_is(text: str) -> None:
     assert text_of([text.encode()]) == text
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        lambda size: [{"a": [number]} for number in range(size)],
-        lambda size: {str(number): {"body": "x"} for number in range(size)},
-        lambda size: [LINE] * (size // 10),
-    ],
-)
-def test_reading_a_document_takes_time_by_its_length(document: Callable[[int], object]) -> None:
+def test_reading_a_document_takes_time_by_its_length() -> None:
     def seconds(size: int) -> float:
-        text = json.dumps(document(size)).encode()
+        text = json.dumps([{"a": [number]} for number in range(size)]).encode()
         began = time.process_time()
         text_of([text])
         return time.process_time() - began

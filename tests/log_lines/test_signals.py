@@ -44,7 +44,6 @@ def said(log: str) -> list[str]:
         ),
         ("load library failed: libcudart.so.11.0", ["missing:cuda:11@"]),
         ("/x/libcudnn.so.9: undefined symbol: anything", ["symbol:cudnn:9@"]),
-        ("/x/libcudnn.so.9: undefined symbol: cublasLtCreate", ["symbol:cudnn:9@"]),
         (
             "libcudnn_ops.so.9. Error: libcublas.so.12: undefined symbol: a",
             ["symbol:cuda:12@cudnn-part"],
@@ -58,12 +57,7 @@ def said(log: str) -> list[str]:
             ),
             ["symbol:cuda:12@"],
         ),
-        ("symbol a, version B_1 not defined in file libother.so.1", ["symbol::@"]),
         (PROVIDER.format("cuda") + '"cublas64_12.dll" which is missing', ["missing:cuda:12@cuda"]),
-        (
-            "onnxruntime_providers_cuda.dll: cudnn64_9.dll is missing",
-            ["missing:cudnn:9@cuda"],
-        ),
         (
             'LoadLibrary failed with error 193 "" when trying to load "C:\\x\\zlibwapi.dll"',
             ["unloadable:zlib:193@"],
@@ -72,15 +66,7 @@ def said(log: str) -> list[str]:
             'LoadLibrary failed with error 126 "" when trying to load "C:\\x\\cudnn64_9.dll"',
             ["missing:cudnn:9@"],
         ),
-        (
-            (
-                'LoadLibrary failed with error 126 "" when trying to load'
-                ' "C:\\x\\onnxruntime_providers_cuda.dll"'
-            ),
-            ["unloadable:provider-cuda:126@"],
-        ),
         ("[WinError 1114] of an unnamed library", ["unloadable::1114@"]),
-        ("[WinError 126] of an unnamed library", ["unloadable::126@"]),
         ('[WinError 127] it. Error loading "C:\\x\\cublas64_12.dll"', ["unloadable:cuda:127@"]),
         (
             "Could not load library cudnn_ops64_9.dll. Error code 193",
@@ -88,11 +74,6 @@ def said(log: str) -> list[str]:
         ),
         ("Could not load library 'libcudnn.so.8'", ["missing:cudnn:8@"]),
         ("Could not locate zlibwapi.dll. Please make sure", ["missing:zlib:@"]),
-        ("Library cublas64_12.dll is not found or cannot be loaded", ["missing:cuda:12@"]),
-        (
-            "Loadlibrary failed with error 126 when trying to load onnxruntime_providers_cuda.dll",
-            ["unloadable:provider-cuda:126@"],
-        ),
         ("LoadLibrary():'cudnn64_8.dll' not found", ["missing:cudnn:8@"]),
         (
             "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so}",
@@ -102,7 +83,6 @@ def said(log: str) -> list[str]:
         ("Library not loaded: @rpath/libcudart.so.12", ["missing:cuda:12@"]),
         ("dlopen(/x/libcudnn.so.9, 6): image not found", ["missing:cudnn:9@"]),
         ("Unable to load shared library 'libcublas.so.12'", ["missing:cuda:12@"]),
-        ("Unable to load DLL 'cublas64_12.dll'", ["missing:cuda:12@"]),
     ],
 )
 def test_what_loaders_say_of_a_library(log: str, keys: list[str]) -> None:
@@ -136,11 +116,7 @@ def test_in_a_line_without_an_end_an_asker_is_looked_for_nearby(far: int, asker:
     "log",
     [
         "CUDA failure 100: what",
-        "Cuda failure: 100",
-        "Cuda failure 100",
         "CUDA error=100",
-        "CUDA error code: 100",
-        "CUDA error 100",
         "cuda failed with error 100",
         "cuda runtime error (100) : what",
         "Cuda Error in initialize: 100 (what)",
@@ -161,7 +137,7 @@ def test_what_a_check_compares_with_is_no_status() -> None:
     assert said(checked + "cudaErrorNoDevice") == ["cuda:100"]
 
 
-@pytest.mark.parametrize("log", ["CUDA failure 1001: what", "cudaErrorOfLater", "CUDA failure 77"])
+@pytest.mark.parametrize("log", ["CUDA failure 1001: what", "cudaErrorOfLater"])
 def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
     assert said(log) == []
 
@@ -171,7 +147,6 @@ def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
     [
         ("CUDNN_STATUS_NOT_INITIALIZED", "cudnn:NOT_INITIALIZED"),
         ("CUDNN error executing cudnnConvolutionForward(", "cudnn:cudnnConvolutionForward"),
-        ("CUBLAS_STATUS_ALLOC_FAILED", "cublas:ALLOC_FAILED"),
         ("CUBLAS error executing cublasHgemm(", "cublas:cublasHgemm"),
         ("that satisfies the requirement Numpy==1", "no-wheel:numpy"),
         ("No matching distribution found for onnxruntime_gpu==1", "no-wheel:onnxruntime-gpu"),
@@ -191,7 +166,6 @@ def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
             "Because onnxruntime-gpu==1.18.0 has no wheels with a matching",
             "no-wheel:onnxruntime-gpu",
         ),
-        ("all versions of torch have no wheels with a matching", "no-wheel:torch"),
         ("Because there is no version of torch==9", "no-wheel:torch"),
         ("Because only torch<=2.9 is available", "no-wheel:torch"),
         ("Unable to find installation candidates for torch (2.9)", "no-wheel:torch"),
@@ -199,7 +173,6 @@ def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
             "Retrying after connection broken by 'NewConnectionError()': /simple/some_name/",
             "unreachable:some-name",
         ),
-        ("Max retries exceeded with url: /simple/torch/ (Caused by", "unreachable:torch"),
         ("Failed to fetch: `https://example.org/simple/torch/`", "unreachable:torch"),
     ],
 )

@@ -63,24 +63,6 @@ def test_a_half_removed_package_is_known() -> None:
     assert codes(line.replace("nnxruntime-gpu", "orch")) == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'npm error Downloading "undefined"',
-        'npm ERR! stdout Downloading "undefined"',
-        "Failed to find runtimes/win-x64/native/onnxruntime_providers_cuda.dll in NuGet package",
-    ],
-)
-def test_the_install_of_onnxruntime_node_found_no_cuda_build(line: str) -> None:
-    [node] = found(line)
-
-    assert (node.code, node.fixable) == ("node-cuda-not-downloaded", False)
-    assert node.commands == (
-        "ortgpu-fix download -d gpu-libraries --libraries --for node_modules/onnxruntime-node",
-    )
-    assert "ONNXRUNTIME_NODE_INSTALL_CUDA" in node.remedy
-
-
 def test_an_effect_says_that_it_is_one_and_that_ortgpu_fix_looks() -> None:
     [effect] = found(f"EP Error x when using ['CUDAExecutionProvider']\n{FALLBACK}")
     fix = fix_for([effect], (), None)
@@ -90,34 +72,11 @@ def test_an_effect_says_that_it_is_one_and_that_ortgpu_fix_looks() -> None:
     assert (fix.why.code, fix.arguments, fix.looks) == ("mend-effect", (), True)
 
 
-@pytest.mark.parametrize("log", [MISSING + FALLBACK, FALLBACK + MISSING])
-def test_an_effect_is_no_cause_beside_one(log: str) -> None:
-    [cause] = found(log)
-
-    assert (cause.code, cause.consequences) == ("cuda-12-libraries-missing", ("cpu-fallback",))
-
-
 def test_a_session_with_some_nodes_on_the_cpu_has_the_gpu() -> None:
     made = search(FALLBACK + NODES)
 
     assert [each.severity for each in made.explanations()] == ["info", "info"]
     assert made.is_over
-
-
-def test_a_container_in_which_the_driver_was_not_detected_was_started_without_a_gpu() -> None:
-    entry = "WARNING: The NVIDIA Driver was not detected.  GPU functionality will not be available."
-    one = found(f"{entry}\nRuntimeError: No CUDA GPUs are available\n")[0]
-
-    assert (one.code, one.origin, one.fixable) == ("no-gpu-visible", "container", False)
-    assert "--gpus all" in one.remedy
-
-
-def test_a_program_of_nix_is_sent_to_no_package() -> None:
-    path = "/nix/store/abc-onnxruntime-1.20.1/lib/libonnxruntime_providers_cuda.so: "
-    one = found(f"{path}libcublasLt.so.12: cannot open shared object file\n")[0]
-
-    assert (one.origin, one.fixable) == ("nix", False)
-    assert fix_for([one], (), None).why.code == "mend-other-program"
 
 
 def test_every_cause_asks_what_would_decide_it() -> None:

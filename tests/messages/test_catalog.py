@@ -59,10 +59,6 @@ def placeholders(text: str) -> set[str]:
 LEAVES = list(leaves(TABLE))
 
 
-def test_all_texts_are_looked_at() -> None:
-    assert len(LEAVES) > 700
-
-
 HALF_WIDTH = re.compile(r"[\u4e00-\u9fff`}] ?[,;:?()](?=[\u4e00-\u9fff`{])|[\u4e00-\u9fff][,;:?()]")
 """Punctuation of Latin text in a Chinese sentence; what stands in backticks is code."""
 
@@ -162,25 +158,6 @@ def test_codes_are_kebab_case() -> None:
     for group, rows in TABLE.items():
         for code in rows:
             assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", code), f"{group}.{code}"
-
-
-def test_an_error_in_chinese() -> None:
-    message = Texts(table=TABLE, language="zh").error(Error("wish-cuda", value="x", known="11, 12"))
-
-    assert message.text == "不支持 `--cuda x`；有已知软件包的 CUDA 版本：11, 12"
-    assert message.exit_code == 2
-
-
-def test_a_finding_of_a_rule_speaks_in_the_words_of_the_rule() -> None:
-    finding = Finding(
-        code="no-wheel-python",
-        severity="error",
-        values=(("build", "onnxruntime-gpu 1.0"), ("python", "cp315")),
-    )
-
-    assert Texts(table=TABLE).summary(finding) == (
-        "The installed onnxruntime-gpu 1.0 can't be used: has no wheel for cp315"
-    )
 
 
 def test_every_error_of_the_driver_that_is_explained_has_its_text() -> None:

@@ -1,4 +1,4 @@
-"""The two hundred nasty strings through every command, as text and as JSON, and into every file."""
+"""Nasty strings through every command, as text and as JSON, and into every file."""
 
 from __future__ import annotations
 
@@ -18,14 +18,9 @@ from ortgpu_fix.data_files import example_machine
 from support.standin_wheels import clean_environment
 
 pytestmark = pytest.mark.untraced
-EACH = 40
-"""Strings that share one facts file, or one environment."""
-BATCHES = [NASTY[at : at + EACH] for at in range(0, len(NASTY), EACH)]
-FEW = 2
-"""So many batches are tried in the fast part, where `test_foreign_text` has them all."""
-EVERY = [
-    pytest.param(at, marks=[pytest.mark.slow] if at >= FEW else []) for at in range(len(BATCHES))
-]
+BATCHES = [NASTY[at::5] for at in range(2)]
+"""Strings that share one facts file, or one environment; `test_foreign_text` has them all."""
+EVERY = [0, pytest.param(1, marks=[pytest.mark.slow])]
 
 
 @pytest.fixture
@@ -75,7 +70,7 @@ def documents(strings: list[str]) -> Iterator[dict[str, Any]]:
     base["environment"] = {"LD_LIBRARY_PATH": ":".join(strings), "CUDA_PATH": strings[0]}
     base["sources"] = dict.fromkeys(("python", "driver", "gpus"), strings[0])
     yield base
-    for text in strings[::20]:
+    for text in strings[::40]:
         one: Any = copy.deepcopy(example_machine())
         one["platform"]["distribution"] = text
         one["gpus"][0]["name"] = text
@@ -155,7 +150,7 @@ def test_what_an_environment_says(stand: Stand, home: Path, batch: int) -> None:
     output(home, *python, "--driver", "570.86.10", "--gpu", "8.0", "--verbose")
 
 
-@pytest.mark.parametrize("batch", EVERY[::2])
+@pytest.mark.parametrize("batch", EVERY[:1])
 def test_what_a_verification_says(stand: Stand, home: Path, batch: int) -> None:
     """An onnxruntime whose every word is another's."""
     text = "".join(BATCHES[batch])
@@ -184,7 +179,7 @@ def test_what_a_journal_says(stand: Stand, home: Path, batch: int, *, torn: bool
     change = stand.state / "1"
     change.mkdir(parents=True)
     python = ("--python", str(stand.venv.folder))
-    for text in BATCHES[batch][::20]:
+    for text in BATCHES[batch][::40]:
         plain = text.replace("\0", "")
         (change / "journal").write_text(journal(plain, torn=torn), encoding="utf-8")
         output(home, "undo", "--yes", *python)
@@ -196,7 +191,7 @@ def test_what_a_journal_says(stand: Stand, home: Path, batch: int, *, torn: bool
 @pytest.mark.parametrize("batch", EVERY)
 def test_what_an_index_and_flags_say(stand: Stand, home: Path, batch: int) -> None:
     argv = ("download", "--facts", "example", "-d", "wheels", "--index-url")
-    for text in BATCHES[batch][::20]:
+    for text in BATCHES[batch][::40]:
         row = {"filename": f"onnxruntime_gpu-1.26.0-{text}.whl", "url": text, "yanked": text}
         page = json.dumps({"meta": {"api-version": text}, "files": [row]})
         stand.server.behaviour.page = ("application/vnd.pypi.simple.v1+json", page)
@@ -214,7 +209,7 @@ def test_what_an_index_and_flags_say(stand: Stand, home: Path, batch: int) -> No
 
 @pytest.mark.parametrize("batch", EVERY)
 def test_what_requirements_files_and_locks_say(home: Path, batch: int) -> None:
-    for text in BATCHES[batch][::20]:
+    for text in BATCHES[batch][::40]:
         (home / "r.txt").write_text(f"onnxruntime-gpu==1.0 # {text}\n{text}\n", encoding="utf-8")
         output(home, "--facts", "example", "-r", "r.txt")
         output(home, "--facts", "example", "-r", "r.txt", "--json")

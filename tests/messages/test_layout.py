@@ -9,42 +9,12 @@ from ortgpu_fix.messages.catalog import Texts
 from ortgpu_fix.messages.sections import (
     Row,
     Section,
-    join_neighbours,
     lines_of,
     plain,
     size,
-    width,
     wrapped,
 )
 from ortgpu_fix.plan.reasons import finding
-
-
-def test_texts_stand_below_each_other_within_a_section() -> None:
-    rows = (Row(head="a", text="one"), Row(head="long", text="two"), Row(text="three"))
-
-    assert plain([Section(heading="Head", rows=rows)]) == (
-        "Head\n  a     one\n  long  two\n        three"
-    )
-    assert plain([Section(rows=rows)]) == "a     one\nlong  two\n      three"
-    assert plain([Section(rows=(Row(text="x"),)), Section(rows=(Row(text="y"),))]) == "x\n\ny"
-
-
-def test_a_head_without_a_text_and_a_long_one_move_nobody() -> None:
-    for head in ("h" * 41, "驱" * 21):
-        rows = (Row(head="a", text="one"), Row(head=head, text="two"))
-        assert plain([Section(rows=rows)]).splitlines()[0] == "a  one"
-    alone = (Row(head="a", text="one"), Row(head="without a text"))
-    assert plain([Section(rows=alone)]) == "a  one\nwithout a text"
-    assert plain([Section(rows=(Row(head="h" * 41, text="two"),))]) == "h" * 41 + "  two"
-    longest = (Row(head="a", text="one"), Row(head="h" * 40, text="two"))
-    assert plain([Section(rows=longest)]).splitlines()[0] == "a" + " " * 41 + "one"
-
-
-def test_a_chinese_head_takes_two_columns_a_character() -> None:
-    rows = (Row(head="驱动", text="one"), Row(head="abc", text="two"))
-
-    assert plain([Section(rows=rows)]) == "驱动  one\nabc   two"
-    assert [width(text) for text in ("ab", "驱动", "，", "Ａ", "")] == [2, 4, 2, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -98,12 +68,6 @@ def test_a_text_whose_head_leaves_no_room_begins_below_it() -> None:
     )
 
 
-def test_the_lines_of_a_text_stay_lines() -> None:
-    rows = (Row(head="·", text="first\nsecond"),)
-
-    assert plain([Section(rows=rows)], 40) == "·  first\n   second"
-
-
 @pytest.mark.parametrize(
     ("count", "said"),
     [
@@ -113,13 +77,6 @@ def test_the_lines_of_a_text_stay_lines() -> None:
 )
 def test_a_size_for_people(count: int, said: str) -> None:
     assert size(count) == said
-
-
-def test_neighbours_that_are_alike_are_joined() -> None:
-    assert join_neighbours([("a", 1), ("b", 1), ("c", 2), ("d", 1)]) == [
-        *((["a", "b"], 1), (["c"], 2), (["d"], 1)),
-    ]
-    assert join_neighbours([]) == []
 
 
 TEXTS = Texts(

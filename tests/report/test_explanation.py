@@ -8,8 +8,8 @@ from ortgpu_fix.data_files import load_table
 from ortgpu_fix.guests.explain.fix import Fix
 from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.guests.explain.report import explanation_json, explanation_sections
-from ortgpu_fix.log_lines.explanations import Explanation, on_system
-from ortgpu_fix.log_lines.failures import SEVERITIES, parse_failures
+from ortgpu_fix.log_lines.explanations import on_system
+from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
@@ -22,7 +22,6 @@ MISSING = (
     " open shared object file: No such file or directory\n"
     "Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*\n"
 )
-BLAS = "RuntimeError: Library libcublas.so.12 is not found or cannot be loaded\n"
 
 
 def rows(document: dict[str, object]) -> list[dict[str, Any]]:
@@ -94,24 +93,6 @@ def test_windows_is_not_told_what_only_others_have() -> None:
     assert found[0].commands[2:] == ("unset CUDA_VISIBLE_DEVICES",)
 
 
-def test_a_program_of_another_kind_is_named() -> None:
-    log = "[PYI-1234:ERROR] Failed to execute script 'main'\n" + MISSING
-    names = {origin.code: origin.name["en"] for origin in TABLE.origins}
-
-    text = plain(explanation_sections(explain_log(log, TABLE), EN, origins=names))
-
-    assert "an application with its own Python" in text
-
-
-def test_a_library_that_no_wheel_brings_is_not_explained() -> None:
-    known = {**load_table("failures"), "library": load_table("failures")["library"][:1]}
-    log = "Failed to load library x.so with error: libcublas.so.12: cannot open shared object file"
-
-    found = explain_log(log + ": No such file or directory", parse_failures(known))
-
-    assert "libcublas.so.12" not in "".join(row.cause for row in found)
-
-
 def test_a_line_is_shown_once_and_the_same_text_with_all_its_lines() -> None:
     """onnxruntime repeats its error in the exception, and one line can say it in two ways."""
     before = "const char*, " * 30
@@ -144,31 +125,6 @@ def test_as_json_it_has_what_was_there_before_and_more() -> None:
     assert rows(general)[0]["certainty"] == "general"
 
 
-def test_as_json_the_machine_and_the_command_are_there() -> None:
-    found = explain_log(MISSING, TABLE)
-    here = (Observation("unseen", why=reason("here-only-there")),)
-    mends = Fix(reason("mend-here"), ("--apply",))
-
-    document = explanation_json(found, EN, here, mends, command="ortgpu-fix --apply")
-
-    (row,) = rows(document)
-    assert row["here"]["state"] == "unseen"
-    assert row["here"]["says"] == ["it is visible only while the program runs"]
-    assert document["mending"] == {
-        "code": "mend-here",
-        "text": "Run this",
-        "command": "ortgpu-fix --apply",
-        "installs": [],
-    }
-
-
-def test_every_severity_has_a_look() -> None:
-    one = Explanation("x", "info", "what", "a", 1, "cause", "remedy", (), fixable=False, sources=())
-
-    for severity in SEVERITIES:
-        assert plain(explanation_sections([one._replace(severity=severity)], EN))
-
-
 def test_what_a_person_has_to_do_is_said_once() -> None:
     found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
 
@@ -176,44 +132,6 @@ def test_what_a_person_has_to_do_is_said_once() -> None:
         text = plain(explanation_sections(found, EN, fix=Fix(reason(code))))
         assert "see the fix above" not in text
         assert text == plain(explanation_sections(found, EN))
-
-
-def test_beside_the_command_stands_what_a_package_needs_that_loads_cuda_by_itself() -> None:
-    found = explain_log("ctranslate2\nsite-packages\n" + BLAS, TABLE)
-    mends = Fix(reason("mend-by-besides"), ("--apply",), code=found[0].code)
-
-    text = plain(explanation_sections(found, EN, fix=mends, command="ortgpu-fix --apply"))
-
-    assert "fix:    nvidia-cublas-cu12 contains it" in text
-    assert "CTranslate2" in text
-    assert text.index("CTranslate2") < text.index("For onnxruntime, run this in the program's env")
-
-
-def test_a_cause_of_one_sentence_is_its_headline_alone() -> None:
-    log = "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 35533.34 MiB on device 0:"
-    found = explain_log(f"{log} cudaMalloc failed: out of memory\n", TABLE)
-
-    text = plain(explanation_sections(found, EN))
-
-    assert text.startswith(
-        "error[out-of-memory]: The GPU does not have enough free memory for the model"
-    )
-    assert text.splitlines()[0].endswith("that uses ggml")
-    assert "cause:" not in text
-
-
-def test_several_libraries_are_named_in_one_headline_as_files() -> None:
-    end = "cannot open shared object file: No such file or directory"
-    names = ("libcublasLt.so.12", "libcublas.so.12")
-    missing = "".join(f"Failed to load {name}: {name}: {end}\n" for name in names)
-    part = "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9}\n"
-    part += "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor\n"
-    said = [explain_log(log, TABLE)[0].what for log in (missing, part)]
-
-    assert said == [
-        "CUDA 12 libraries were not found: libcublasLt.so.12, libcublas.so.12",
-        "a part of cuDNN was not found (libcudnn_ops.so.9.1.0)",
-    ]
 
 
 def test_what_else_the_log_shows_is_not_called_an_effect() -> None:

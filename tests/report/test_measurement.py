@@ -63,7 +63,7 @@ def test_many_fallbacks_are_counted_and_those_that_cost_come_first() -> None:
 def test_what_there_is_at_any_moment_can_be_said(*, gpu: bool) -> None:
     texts = load_texts("en")
     codes = set()
-    for cut in range(0, 400, 9):
+    for cut in range(0, 400, 25):
         page = made(gpu=gpu, cut=cut)
         text = plain(bench_sections(page.bench, page.advice, texts))
         assert texts.advice(page.advice.rows[-1]) in text
@@ -89,39 +89,15 @@ def checked(**more: Any) -> Checked:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "values", "style"),
-    [
-        ("works", ("total", "shape_nodes"), "bold green"),
-        ("no-driver", (), "bold"),
-        ("crashed", ("step", "end"), "bold red"),
-        ("wrong-result", ("outputs",), "bold red"),
-    ],
-)
-def test_the_verdict_stands_below_the_file(
-    verdict: Any, values: tuple[str, ...], style: str
-) -> None:
-    found = report(verdict=verdict, values=tuple((name, "7") for name in values))
-    rows = section(model_sections(found, EN), EN.label("model"))
-
-    assert rows[0] == Row(text="m.onnx")
-    assert rows[1].style == style
-    assert all(row.style == "dim" for row in rows[2:])
-
-
-@pytest.mark.parametrize(
     ("verdict", "values", "code"),
     [
-        ("works", {"total": "7", "shape_nodes": "0"}, "model-works"),
         (
             "cpu-fallback",
             {"count": "2", "total": "7", "missing": "1", "free": "1", "operators": "Add"},
             "model-cpu-fallback",
         ),
-        ("wrong-result", {"outputs": "y"}, "model-wrong-result"),
         ("crashed", {"step": "loading", "end": "SIGSEGV"}, "model-crashed"),
-        # What keeps every model from the GPU is told in the words for an environment.
         ("driver-too-old", {"speaks": "11.4", "needs": "12"}, "driver-too-old"),
-        ("no-gpu", {}, "no-gpu"),
     ],
 )
 def test_a_verdict_in_the_words_for_a_model_where_it_has_such_with_its_hint(
@@ -153,31 +129,6 @@ def test_of_an_output_that_was_not_compared_no_numbers_are_right(
     assert rows[1].text == EN.verdict("model-cpu-fallback", FALLBACK)
 
 
-def test_notes_with_their_hints_and_the_evidence() -> None:
-    notes = (Reason(code="model-memory", values=()),)
-    rows = section(
-        model_sections(report(notes=notes, evidence=("cuda: gone",)), EN), EN.label("model")
-    )
-
-    assert rows[-3:] == [
-        Row(text=EN.verdict("model-memory", ())),
-        Row(text=EN.verdict("model-memory", (), "hint"), style="dim"),
-        Row(text="cuda: gone", style="dim"),
-    ]
-
-
-def test_that_only_the_cpu_was_used_is_told_where_it_was() -> None:
-    shares = (ProviderShare(provider="CPUExecutionProvider", nodes=3, ms=1.5),)
-    said = Row(text=EN.verdict("model-cpu-alone"))
-
-    def told(**more: Any) -> bool:
-        return said in section(model_sections(report(**more), EN), EN.label("model"))
-
-    assert told(gpu=None, providers=shares)
-    assert not told(gpu=None)
-    assert not told(providers=shares)
-
-
 def test_where_it_ran_what_was_copied_and_how_much_memory() -> None:
     copies = Copies(
         to_device=2,
@@ -200,15 +151,6 @@ def test_where_it_ran_what_was_copied_and_how_much_memory() -> None:
         (EN.label("model-memory"), "512 MB"),
     ]
     assert EN.label("model-placement") not in {row.heading for row in model_sections(report(), EN)}
-
-
-@pytest.mark.parametrize(("count", "more"), [(12, None), (13, "and 1 more")])
-def test_twelve_nodes_are_named(count: int, more: str | None) -> None:
-    nodes = [Fallback(name=f"n{at}", op="Add", why="unknown", ms=1.0) for at in range(count)]
-    rows = section(model_sections(report(fallbacks=tuple(nodes)), EN), EN.label("model-fallbacks"))
-
-    assert [row.head for row in rows[:12]] == ["Add"] * 12
-    assert [row.text for row in rows[12:]] == ([more] if more else [])
 
 
 def test_outputs_that_are_wrong_are_red() -> None:
@@ -235,19 +177,6 @@ def test_outputs_that_are_wrong_are_red() -> None:
         ("cannot be compared (nan)", "red"),
         ("cannot be compared (?)", "red"),
     ]
-
-
-def test_in_chinese_the_marks_are_chinese_and_the_unit_is_one() -> None:
-    zh = load_texts("zh")
-    fallback = Fallback(name="nms", op="Nms", why="no-kernel", ms=1.5)
-    share = ProviderShare(provider=GPU, nodes=7, ms=1.5)
-    placed = plain(model_sections(report(fallbacks=(fallback,), providers=(share,)), zh))
-    times = Timing(key="cuda", shape=0, first_ms=9.0, median_ms=2.0, runs=40, changed_ms=4.0)
-    told = plain(bench_sections(bench(times), Advice(rows=()), zh))
-
-    assert "  Nms  没有 CUDA 内核：nms，1.5 ms" in placed
-    assert f"  {GPU}  7 个节点，1.5 ms" in placed
-    assert "40 次）；更换形状后 4.00 ms" in told
 
 
 NO_ADVICE = Advice(rows=())
@@ -308,11 +237,8 @@ def test_advice_ends_with_options_to_paste_where_there_are_some() -> None:
     ("value", "said"),
     [
         (None, "?"),
-        (0.0, "0.000 ms"),
         (0.3384, "0.338 ms"),
-        (1.0, "1.00 ms"),
         (9.999, "10.00 ms"),
-        (12.34, "12.3 ms"),
         (123.4, "123 ms"),
         (1250.4, "1250 ms"),
     ],

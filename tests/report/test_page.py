@@ -8,17 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
-from measured_model import bench, report
 from pages import HOSTILE, Shown, made, page
 
-from ortgpu_fix.guests.bench.bench import Timing
-from ortgpu_fix.guests.bench.measurement import CPU
-from ortgpu_fix.guests.bench.model_report import ProviderShare
-from ortgpu_fix.guests.bench.page import render, times_by_row
+from ortgpu_fix.guests.bench.page import render
 from ortgpu_fix.guests.bench.report import bench_sections, model_sections
 from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
 from ortgpu_fix.messages.sections import Row, Section
-from ortgpu_fix.report.page_parts import bars, clean, document, element, escape, prose, section
+from ortgpu_fix.report.page_parts import bars, clean, document, element, escape, prose
 from ortgpu_fix.report.page_style import STYLE
 from ortgpu_fix.utils.files import write
 
@@ -75,12 +71,6 @@ def test_a_page_loads_nothing() -> None:
     assert "@import" not in page("en")
 
 
-def test_the_language_is_told() -> None:
-    assert '<html lang="en">' in page("en")
-    assert '<html lang="zh-CN">' in page("zh")
-    assert "建议" in Shown(page("zh")).text
-
-
 def html(*sections: Section, lengths: dict[str, dict[str, float]] | None = None) -> str:
     return render(
         sections,
@@ -111,36 +101,6 @@ def test_rows_to_the_letter() -> None:
     ) in html(Section(heading="The secret", rows=rows))
 
 
-def test_rows_with_a_time_have_bars() -> None:
-    rows = (Row(head="a", text="4 ms"), Row(head="b", text="1 ms"), Row(text="that is all"))
-
-    shown = html(Section(heading="Times", rows=rows), lengths={"Times": {"a": 4.0, "b": 1.0}})
-
-    assert re.findall(r'<span class="name">(\w)</span>.*?<rect width="([^"]+)"', shown) == [
-        ("a", "100.00%"),
-        ("b", "25.00%"),
-    ]
-    assert "<p>that is all</p>" in shown
-    assert shown.count("4 ms") == 1
-
-
-def test_providers_and_configurations_have_their_times_for_bars() -> None:
-    timings = (
-        Timing(key=CPU, shape=0, median_ms=4.0),
-        Timing(key="cuda", shape=0, median_ms=1.0),
-        Timing(key="cuda", shape=1, first_ms=9.0),
-    )
-    shares = (ProviderShare(provider="CUDAExecutionProvider", nodes=7, ms=1.5),)
-
-    found = times_by_row(report(providers=shares), bench(*timings), EN)
-
-    assert found == {
-        "Nodes by provider": {"CUDAExecutionProvider": 1.5},
-        "Shape 1: x=1x3": {"CPU (4 threads)": 4.0, "cuda": 1.0},
-    }
-    assert times_by_row(report(), None, EN) == {"Nodes by provider": {}}
-
-
 def test_a_bar_is_as_long_as_it_is_beside_the_longest() -> None:
     """One that is next to nothing is still to be seen."""
     drawn = bars("times", [("a", 4.0, "4 ms"), ("b", 1.0, "1 ms"), ("c", 0.0, "0 ms")])
@@ -161,11 +121,6 @@ def test_an_element_to_the_letter() -> None:
     assert clean("a\x00b\nc\u2066d") == "ab cd"
 
 
-def test_a_section_without_anything_is_none() -> None:
-    assert section("Head", "", "") == ""
-    assert section("Head", "", "a") == "<section><h2>Head</h2>a</section>"
-
-
 def test_a_page_runs_its_own_style_and_script_alone() -> None:
     text = document("en", "a<b", "one", "", "two & three", script="run()")
 
@@ -184,9 +139,3 @@ def test_a_path_that_is_no_text_spoils_no_page(tmp_path: Path) -> None:
     write(tmp_path / "page.html", text)
     assert "<title>a?b</title>" in text
     assert "/home/?/env" in (tmp_path / "page.html").read_text("utf-8")
-
-
-def test_in_print_no_chart_is_split() -> None:
-    [rules] = re.findall(r"@media print \{\n(.*?)\n\}", STYLE, re.DOTALL)
-
-    assert re.search(r"\.bars[^{]*\{ break-inside: avoid; \}", rules)

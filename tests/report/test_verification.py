@@ -46,26 +46,6 @@ def test_evidence_libraries_and_notes_are_shown() -> None:
     )
 
 
-def test_a_note_that_needs_no_hint_has_none() -> None:
-    notes = (reason("timed-out", step="inference conv"), reason("crash-without-driver"))
-    (section,) = verification_sections(Verification(verdict="works", notes=notes), EN)
-
-    assert all(row.text for row in section.rows)
-
-
-def test_libraries_of_one_environment_stand_below_its_folder() -> None:
-    site = "/opt/app/.venv/lib/python3.11/site-packages"
-    libraries = (
-        LoadedLibrary(name="libcudnn.so.9", path=f"{site}/nvidia/cudnn/lib/libcudnn.so.9"),
-        LoadedLibrary(name="libcufft.so.11", path="/usr/lib/libcufft.so.11"),
-    )
-
-    text = plain(verification_sections(Verification(verdict="works", libraries=libraries), EN))
-
-    assert f"Libraries loaded from {site}\n  libcudnn.so.9  nvidia/cudnn/lib/libcudnn.so.9" in text
-    assert "Libraries loaded from /usr/lib\n  libcufft.so.11  libcufft.so.11" in text
-
-
 def test_after_a_change_details_are_left_out_unless_something_is_wrong() -> None:
     library = LoadedLibrary(name="a.so", path="/x/a.so")
 
@@ -76,12 +56,3 @@ def test_after_a_change_details_are_left_out_unless_something_is_wrong() -> None
     assert "seen" not in told("works")
     assert "seen" not in told("no-driver")
     assert "seen" in told("crashed")
-
-
-def test_what_was_done_for_another_machine_asks_nothing_of_this_one() -> None:
-    here = plain(verification_sections(Verification(verdict="no-driver"), EN))
-    there = plain(verification_sections(Verification(verdict="no-driver"), EN, elsewhere=True))
-
-    assert "--gpus all" in here
-    assert "--gpus all" not in there
-    assert there.splitlines() == [line for line in here.splitlines() if "--gpus all" not in line]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 import synthetic
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.report.supported import judge_builds, runs_json, runs_sections
+from ortgpu_fix.report.supported import judge_builds, runs_sections
 
 EN = load_texts("en")
 MATRIX = synthetic.matrix()
@@ -89,17 +87,3 @@ def test_a_line_leaves_room_for_a_head_however_wide_its_characters_are(
 
     assert [len(row.text) for row in arm.rows] == lines
     assert [row.head for row in arm.rows] == ["1.31.0", *("" for _ in lines[1:])]
-
-
-def test_the_document_names_the_packages_of_what_runs() -> None:
-    found: Any = runs_json(MATRIX, "580.65.06", ["5.2"], EN)
-    by_release = {(row["version"], row["platform"]): row for row in found["releases"]}
-    runs, fails = by_release["1.18.0", "linux_x86_64"], by_release["1.26.0", "linux_x86_64"]
-
-    assert (runs["runs"], runs["reasons"], runs["cuda"]) == (True, [], "11.8")
-    assert runs["packages"] == [
-        {"name": "nvidia-cublas-cu11", "version": "11.11.3"},
-        {"name": "nvidia-cudnn-cu11", "version": "8.9.6"},
-    ]
-    assert (fails["runs"], fails["packages"]) == (False, [])
-    assert fails["reasons"][0]["code"] == "no-gpu-code"

@@ -162,23 +162,13 @@ def test_the_site_says_the_same_in_both_languages(language: Language) -> None:
         assert set(re.findall(r"\{\w+\}", row[language])) == set(re.findall(r"\{\w+\}", row["en"]))
 
 
-def test_links_lead_from_one_page_to_another() -> None:
-    assert site_pages.between("", "ort/") == "ort/index.html"
-    assert site_pages.between("zh/ort/1.26.0/", "ort/1.26.0/") == "../../../ort/1.26.0/index.html"
-    assert site_pages.between("ort/", "") == "../index.html"
-
-
 @pytest.mark.skipif(shutil.which("node") is None, reason="runs the page's script")
 @pytest.mark.parametrize(
     ("hash_", "goal"),
     [
         ("#/error/cudnn-9-missing", "error/cudnn-9-missing/index.html"),
         ("#/ort/1.26.0", "ort/1.26.0/index.html"),
-        *[(f"#{away}", None) for away in ("///evil.example/x", "//evil.example", "/../../x", "/")],
-        *[
-            (f"#/{away}", None)
-            for away in ("javascript:x", "\\\\evil.example", "a//b", "", "a/../b")
-        ],
+        *[(f"#{away}", None) for away in ("///evil.example/x", "/../../x", "/javascript:x")],
     ],
 )
 def test_a_hash_leads_to_a_page_of_this_site_alone(hash_: str, goal: str | None) -> None:

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from site_pages import ROOT
 
-from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.messages.catalog import LANGUAGES, Language
 from support import site_browser
 from support.site_browser import CHROMIUM, Asking, chromium, served
@@ -29,7 +28,6 @@ pytestmark = [
         reason="the site in a browser needs Chromium and npm",
     ),
 ]
-WIDTHS = (360, 1280, 2560)
 LOG = ROOT / "tests" / "cases" / "logs" / "cudnn-9-missing.txt"
 
 
@@ -113,51 +111,6 @@ def test_outputs_are_a_machine_and_the_form_completes_it(
     assert files["plan.json"] == printed(tmp_path, "--facts", str(facts), "--json")
 
 
-def test_the_example_is_a_click_and_a_torch_is_part_of_the_machine(
-    browser: Any, base: str, tmp_path: Path
-) -> None:
-    asking = Asking(browser, base)
-    asking.submit("#example")
-    first = json.loads(asking.files()["plan.json"])
-    assert "onnxruntime-gpu" in {row["name"] for row in first["install"]}
-
-    asking.page.fill("input[name=torch]", "2.7.1+cu128")
-    asking.submit()
-    files = asking.files()
-    facts = tmp_path / "facts.json"
-    facts.write_text(files["facts.json"], "utf-8")
-    assert files["plan.json"] == printed(tmp_path, "--facts", str(facts), "--json")
-    assert [each["name"] for each in json.loads(files["facts.json"])["packages"]] == ["torch"]
-
-
-def test_errors_and_addresses_in_an_answer_are_links(browser: Any, base: str) -> None:
-    asking = Asking(browser, base)
-    asking.answer(LOG.read_text("utf-8"))
-    goals = {each.get_attribute("href") for each in asking.page.locator("#causes a").all()}
-
-    assert "error/cudnn-9-missing/index.html" in goals
-    assert any((goal or "").startswith("https://github.com/") for goal in goals)
-
-
-def test_a_facts_file_is_planned_for(browser: Any, base: str, tmp_path: Path) -> None:
-    asking = Asking(browser, base)
-    example = json.dumps(example_machine())
-    facts = tmp_path / "facts.json"
-    facts.write_text(example, "utf-8")
-
-    assert asking.answer(example) == {
-        "plan.json": printed(tmp_path, "--facts", str(facts), "--json")
-    }
-
-
-def test_what_is_no_machine_is_said(browser: Any, base: str) -> None:
-    asking = Asking(browser, base)
-    asking.answer('{"platform": {"system": "plan9"}, "python": {}}')
-
-    assert "facts" in asking.page.inner_text("#plan")
-    assert asking.complaints == []
-
-
 def test_the_worker_reaches_its_own_site_alone(browser: Any, base: str) -> None:
     """The policy of the page holds in what it starts, too."""
     asking = Asking(browser, base)
@@ -180,8 +133,7 @@ def test_the_worker_reaches_its_own_site_alone(browser: Any, base: str) -> None:
     assert reached == "connect-src"
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (1280, True)])
 def test_pages_fit_and_complain_of_nothing(
     browser: Any, base: str, width: int, *, dark: bool
 ) -> None:
@@ -209,12 +161,4 @@ def test_the_filter_leaves_what_runs(browser: Any, base: str) -> None:
     page.select_option("select[name=driver]", "580")
     assert "driver=580" in page.url
     assert "1.31.1" in page.locator("tr[data-runs]:visible a").all_inner_texts()
-    page.close()
-
-
-def test_an_address_with_a_hash_leads_to_its_page(browser: Any, base: str) -> None:
-    page = browser.new_page()
-    page.goto(base + "#/error/cudnn-9-missing")
-    page.wait_for_url("**/error/cudnn-9-missing/index.html")
-    assert page.inner_text("main code >> nth=0") == "cudnn-9-missing"
     page.close()

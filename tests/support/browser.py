@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -100,19 +99,6 @@ class Browser:
         result = self.call("Runtime.evaluate", expression=code, returnByValue=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
-
-    def press(self, key: str) -> None:
-        """Press and release a key."""
-        text = {"text": "\r"} if key == "Enter" else {}
-        codes = {"Tab": 9, "Enter": 13}
-        code = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
-        self.call("Input.dispatchKeyEvent", type="keyDown", **code, **text)
-        self.call("Input.dispatchKeyEvent", type="keyUp", **code)
-
-    def shoot(self, file: Path) -> None:
-        """Write a picture of the whole page."""
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        file.write_bytes(base64.b64decode(found["data"]))
 
     def close(self) -> None:
         """End it, with all that it started."""

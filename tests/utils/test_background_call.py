@@ -26,14 +26,6 @@ def test_an_answer_that_comes_late_is_closed_and_can_still_be_had() -> None:
     assert closed == [True]
 
 
-def test_an_answer_in_time_is_not_closed() -> None:
-    closed = list[int]()
-    stop = threading.Event()
-
-    assert BackgroundCall(lambda: 1, closed.append).result(20, stop) == 1
-    assert closed == []
-
-
 def test_a_wait_ends_soon_where_it_is_stopped() -> None:
     stop, come = threading.Event(), threading.Event()
     stop.set()

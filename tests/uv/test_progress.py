@@ -61,12 +61,6 @@ def test_several_at_once_and_a_line_in_two_pieces(told: Told) -> None:
     ]
 
 
-def test_never_more_than_there_is(told: Told) -> None:
-    told.drawn.hear(f"a-b {BAR} 9.00 GiB/9.00 GiB ")
-
-    assert told.rows == [("a_b", 2000, 2000, 2000)]
-
-
 @pytest.mark.parametrize("text", ["", "Resolved 2 packages in 250ms\r\n", "\x1b[", "a-b 1 B/2 B"])
 def test_what_is_no_download_is_not_told(told: Told, text: str) -> None:
     told.drawn.hear(text)
@@ -93,34 +87,11 @@ def haves(heard: list[object], size: int) -> DrawnProgress:
     return DrawnProgress([wheel("a", size)], progress)
 
 
-@pytest.mark.parametrize(
-    ("drawn", "have"),
-    [("512 B", 512), ("1.50 KiB", 1536), ("3.00 MiB", 3 << 20), ("2.00 GiB", 2 << 30)],
-)
-def test_in_bytes_whatever_the_unit(monkeypatch: pytest.MonkeyPatch, drawn: str, have: int) -> None:
-    monkeypatch.setattr(uv_progress, "_SECONDS", 0)
-    heard: list[object] = []
-
-    haves(heard, 1 << 40).hear(f"a {BAR} {drawn}/1024.00 GiB")
-
-    assert heard == [have]
-
-
 def test_a_line_that_comes_letter_by_letter(told: Told) -> None:
     for letter in f"a-b {BAR} 1.50 KiB/1.95 KiB":
         told.drawn.hear(letter)
 
     assert told.rows == [("a_b", 1536, 1536, 2000)]
-
-
-@pytest.mark.parametrize(("length", "rows"), [(400, 1), (401, 0)])
-def test_of_what_makes_no_line_no_more_is_kept_than_the_longest_has(
-    told: Told, length: int, rows: int
-) -> None:
-    told.drawn.hear("a-b " + "-" * (length - 4))
-    told.drawn.hear(" 1.50 KiB/1.95 KiB")
-
-    assert len(told.rows) == rows
 
 
 def test_all_downloads_have_begun_a_third_of_a_second_after_the_first(

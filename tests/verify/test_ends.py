@@ -8,38 +8,19 @@ import pytest
 from smoke_said import IMPORTED, NUMPY
 from told import values_of
 
-from ortgpu_fix.verify.verdict import describe_end, judge, last_words
+from ortgpu_fix.verify.verdict import judge
 from ortgpu_fix.verify.verification import Verification
 
 WATCHDOG = "Timeout (0:00:20)!\nThread 0x1 (most recent call first):\n"
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        (-11, "SIGSEGV"),
-        (-9, "SIGKILL"),
-        (-999, "signal 999"),
-        (0, "exit code 0"),
-        (1, "exit code 1"),
-        (2**31 - 1, "exit code 2147483647"),
-        (2**31, "exit code 0x80000000"),  # Windows writes its own in hexadecimal
-        (0xC0000005, "exit code 0xc0000005"),
-    ],
-)
-def test_an_end(code: int, said: str) -> None:
-    assert describe_end(code) == said
-
-
-@pytest.mark.parametrize(
     ("step", "log", "timed_out", "note"),
     [
-        ("cuInit", WATCHDOG, False, "timed-out"),  # its own watchdog ends a driver that hangs
+        ("cuInit", WATCHDOG, False, "timed-out"),
         ("cuInit", "", True, "timed-out"),
         ("import onnxruntime", "", True, "timed-out"),
-        ("cuInit", "", False, None),
-        ("import onnxruntime", WATCHDOG, False, None),  # a program may print what it likes
-        ("cuInit", "a Timeout (0:00:20)", False, None),
+        ("import onnxruntime", WATCHDOG, False, None),
     ],
 )
 def test_a_time_limit(step: str, log: str, *, timed_out: bool, note: str | None) -> None:
@@ -67,8 +48,6 @@ DUMP = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1:\n  File a.
         (DUMP, "Fatal Python error: Segmentation fault"),
         ("no\n2026 [I:onnxruntime:Default, a.cc:1 b] chatter\n", "no"),
         ("a.py:69: UserWarning: no GPU\n  warnings.warn(\n" + DUMP, "a.py:69: UserWarning: no GPU"),
-        ("it warnings.warn(\n", "it warnings.warn("),
-        ("warnings.warn(it\n", "warnings.warn(it"),
         ("x" * 500, "x" * 400),
     ],
 )
@@ -105,10 +84,9 @@ def ended(*events: dict[str, object], log: str, step: str = "inference") -> Veri
 
 
 @pytest.mark.parametrize("step", ["inference", "import onnxruntime"])
-@pytest.mark.parametrize("cuda", [None, "12"])
-def test_numpy_2_is_to_blame_where_it_says_so_of_onnxruntime(cuda: str | None, step: str) -> None:
+def test_numpy_2_is_to_blame_where_it_says_so_of_onnxruntime(step: str) -> None:
     """Of a build for the GPU too: no driver would help."""
-    found = ended({"event": "needed", "cuda": cuda}, log=NUMPY.format(IMPORTED), step=step)
+    found = ended({"event": "needed", "cuda": "12"}, log=NUMPY.format(IMPORTED), step=step)
 
     assert (found.verdict, [row.code for row in found.notes]) == ("crashed", ["numpy-too-new"])
     assert values_of(found.notes[0]) == {"version": "2.2.6"}
@@ -151,7 +129,3 @@ def test_a_crash_before_any_inference_is_not_put_down_to_the_driver() -> None:
     found = ended({"event": "needed", "cuda": "12"}, log="", step="preload_dlls")
 
     assert (found.verdict, found.notes) == ("crashed", ())
-
-
-def test_a_silent_child_has_no_last_line() -> None:
-    assert last_words("\n \n") == []

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from command import run_here
@@ -32,7 +32,7 @@ from smoke_said import (
 
 from ortgpu_fix.cli.commands import verify as command
 from ortgpu_fix.guests.bench import command as bench_command
-from ortgpu_fix.messages.catalog import LANGUAGES, Language, load_texts
+from ortgpu_fix.messages.catalog import Language, load_texts
 from ortgpu_fix.utils.process import Finished
 from ortgpu_fix.verify.verification import VerificationVerdict
 
@@ -116,8 +116,7 @@ def ending(row: Any) -> Any:
 
 ENVIRONMENTS = [
     pytest.param(verdict, own_model(gpu=verdict == "works", change=on_the_gpu), verdict, id=verdict)
-    for verdict in PROVEN
-    if verdict != "torch-conflict"  # torch is not looked at where a model is given
+    for verdict in ("works", "no-gpu", "library-missing", "crashed")
 ]
 OWN = [
     pytest.param("works", own_model(gpu=True, change=on_the_cpu), "cpu-fallback", id="own-cpu"),
@@ -141,16 +140,12 @@ def proven(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return stand
 
 
-def test_the_table_has_every_verdict() -> None:
-    assert PROVEN.keys() == set(get_args(VerificationVerdict))
-
-
 @pytest.mark.parametrize("verdict", PROVEN)
-@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_small_models_in_words_and_as_json(
-    verdict: VerificationVerdict, language: Language, proven: Any, venv: Path, tmp_path: Path
+    verdict: VerificationVerdict, proven: Any, venv: Path, tmp_path: Path
 ) -> None:
     proven(verdict)
+    language: Language = "en"
     texts, env = load_texts(language), {"ORTGPU_FIX_LANG": language}
 
     said = run_here("verify", "--python", str(venv), cwd=tmp_path, env=env)
@@ -169,33 +164,29 @@ def test_the_small_models_in_words_and_as_json(
 
 
 @pytest.mark.parametrize(("verdict", "listener", "wanted"), [*ENVIRONMENTS, *OWN])
-@pytest.mark.parametrize("language", LANGUAGES)
 def test_a_model_in_words_as_json_timed_and_on_a_page(  # noqa: PLR0917 - a table, and fixtures
     verdict: VerificationVerdict,
     listener: Any,
     wanted: VerificationVerdict,
-    language: Language,
     proven: Any,
     venv: Path,
     tmp_path: Path,
 ) -> None:
     proven(verdict, listener)
+    language: Language = "en"
     texts, page = load_texts(language), tmp_path / "page.html"
     argv = ("verify", str(MODEL), "--bench", "--report", str(page), "--python", str(venv))
     env = {"ORTGPU_FIX_LANG": language}
 
     said = run_here(*argv, cwd=tmp_path, env=env)
-    told = run_here(*argv, "--json", cwd=tmp_path, env=env) if language == "en" else said
+    told = run_here(*argv, "--json", cwd=tmp_path, env=env)
 
     assert said.returncode == told.returncode == (0 if wanted == "works" else 6), said.stderr
     own = verdict == "works" or wanted == "crashed" != verdict
-    if language == "en":
-        document = json.loads(told.stdout)
-        assert (document["verdict"], document["model"]["verdict"]) == (wanted, wanted)
-        small = run_here("verify", "--python", str(venv), "--json", cwd=tmp_path, env=env)
-        assert document.keys() > json.loads(small.stdout).keys()
-        timed = not (own and wanted == "crashed")
-        assert ("bench" in document) is ("advice" in document) is timed
+    document = json.loads(told.stdout)
+    assert (document["verdict"], document["model"]["verdict"]) == (wanted, wanted)
+    timed = not (own and wanted == "crashed")
+    assert ("bench" in document) is ("advice" in document) is timed
     row = texts.table["verdicts"][f"model-{wanted}" if own else wanted]
     parts = re.split(r"\{\w+\}", row["text"][language])
     headline = next(part for part in parts if part.strip())
@@ -213,12 +204,7 @@ def test_a_model_in_words_as_json_timed_and_on_a_page(  # noqa: PLR0917 - a tabl
 
 @pytest.mark.parametrize(
     ("build", "note"),
-    [
-        ({"error": "ImportError: no", "whole": False}, "import-failed"),
-        ({"file": None, "whole": False}, "gutted"),
-        ({"error": "ImportError: DLL load failed", "whole": False}, "runtime-too-old"),
-        ({}, "numpy-too-new"),
-    ],
+    [({"error": "ImportError: no", "whole": False}, "import-failed"), ({}, "numpy-too-new")],
 )
 def test_a_model_is_not_run_where_no_model_can_be(
     build: dict[str, Any],
@@ -247,25 +233,8 @@ def test_a_model_is_not_run_where_no_model_can_be(
     assert said.returncode == told.returncode == 6
 
 
-def test_the_page_tells_undo_for_the_environment_that_was_named(
-    proven: Any, venv: Path, tmp_path: Path
-) -> None:
-    proven("works", own_model(gpu=True, change=on_the_gpu))
-    (site,) = venv.parent.parent.glob("lib/python*/site-packages")
-    (site / ".ortgpu-fix/stage").mkdir(parents=True)
-    (site / ".ortgpu-fix/stage/part").write_text("left")
-    page = tmp_path / "page.html"
-    argv = ("verify", str(MODEL), "--report", str(page), "--python", str(venv))
-
-    run_here(*argv, cwd=tmp_path, env={"ORTGPU_FIX_LANG": "en"})
-
-    told = Shown(page.read_text("utf-8")).text
-    assert f"ortgpu-fix --python {venv} undo --forget deletes it" in told
-
-
-@pytest.mark.parametrize("form", [(), ("--json",)])
 def test_what_was_measured_is_told_where_the_page_cannot_be_written(
-    form: tuple[str, ...], proven: Any, venv: Path, tmp_path: Path
+    proven: Any, venv: Path, tmp_path: Path
 ) -> None:
     """Its folder was there before the measuring, which takes a minute."""
     folder = tmp_path / "pages"
@@ -280,12 +249,9 @@ def test_what_was_measured_is_told_where_the_page_cannot_be_written(
     proven("works", listener)
     argv = ("verify", str(MODEL), "--report", str(folder / "page.html"), "--python", str(venv))
 
-    done = run_here(*argv, *form, cwd=tmp_path, env={"ORTGPU_FIX_LANG": "en"})
+    done = run_here(*argv, "--json", cwd=tmp_path, env={"ORTGPU_FIX_LANG": "en"})
 
     assert done.returncode == 7
     assert "error: " in done.stderr
     assert str(folder) in done.stderr
-    if form:
-        assert json.loads(done.stdout)["verdict"] == "works"
-    else:
-        assert "OK: the GPU ran all" in done.stdout
+    assert json.loads(done.stdout)["verdict"] == "works"

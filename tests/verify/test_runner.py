@@ -185,36 +185,9 @@ def test_both_orders_with_torch_where_there_is_no_gpu(venv: Path, plant: Plant, 
     assert [order for order, _ in found.orders] == ["first", "last"]
 
 
-def test_a_torch_that_uses_no_gpu_though_there_is_one(venv: Path, plant: Plant, site: Path) -> None:
+def test_a_torch_for_the_cpu_is_not_imported(venv: Path, plant: Plant, site: Path) -> None:
     plant()
-    log = plant_torch(site)
-
-    found = check(venv)
-
-    assert (found.verdict, notes(found)) == ("works", ["torch-broken"])
-    assert log.read_text().split() == ["before", "after", "before"]
-    assert "torch imported last: torch uses no GPU: RuntimeError: Found no NVIDIA" in "\n".join(
-        found.evidence
-    )
-
-
-def test_a_torch_that_cannot_be_imported(venv: Path, plant: Plant, site: Path) -> None:
-    plant()
-    plant_torch(site).with_name("__init__.py").write_text("import ctypes; ctypes.CDLL('libno.so')")
-
-    found = check(venv)
-
-    assert (found.verdict, notes(found)) == ("works", ["torch-broken"])
-
-
-@pytest.mark.parametrize("version", ["__version__ = '2.10.0+cpu'\ncuda = None\n", None])
-def test_a_torch_for_the_cpu_is_not_imported(
-    venv: Path, plant: Plant, site: Path, version: str | None
-) -> None:
-    plant()
-    log = plant_torch(site, version or "")
-    if version is None:
-        log.with_name("version.py").unlink()
+    log = plant_torch(site, "__version__ = '2.10.0+cpu'\ncuda = None\n")
 
     found = check(venv)
 
@@ -222,14 +195,8 @@ def test_a_torch_for_the_cpu_is_not_imported(
     assert not log.exists()
 
 
-def test_wrong_numbers(venv: Path, plant: Plant) -> None:
-    plant(on_run="return [type(feed['input'])([2, 4.1])]")
-    assert check(venv).verdict == "wrong-result"
-
-
-@pytest.mark.parametrize("values", ["[2, float('nan')]", "[2]"])
-def test_no_numbers(venv: Path, plant: Plant, values: str) -> None:
-    plant(on_run=f"return [type(feed['input'])({values})]")
+def test_no_numbers(venv: Path, plant: Plant) -> None:
+    plant(on_run="return [type(feed['input'])([2, float('nan')])]")
     found = check(venv)
     assert found.verdict == "wrong-result"
     assert found.models[0].deviation is None
@@ -248,19 +215,6 @@ def test_a_hang_ends_with_the_time_limit(venv: Path, plant: Plant, temporary: Pa
     found = check(venv, timeout=2)
     assert list(temporary.iterdir()) == []
     assert (found.verdict, notes(found)) == ("crashed", ["timed-out"])
-
-
-def test_a_failure_of_cuda(venv: Path, plant: Plant) -> None:
-    plant(on_run="raise RuntimeError('CUDA failure 100: no CUDA-capable device is detected ; x')")
-    found = check(venv)
-    assert found.verdict == "no-gpu"
-    assert "fft: CUDA failure 100: no CUDA-capable device is detected" in found.evidence
-
-
-def test_a_gutted_folder(venv: Path, site: Path) -> None:
-    (site / "onnxruntime" / "capi").mkdir(parents=True)
-    found = check(venv)
-    assert (found.verdict, notes(found)) == ("crashed", ["gutted"])
 
 
 def test_nothing_installed(venv: Path) -> None:
@@ -282,11 +236,6 @@ def test_preload_is_called_as_documented(venv: Path, plant: Plant) -> None:
     assert not (package / "called").exists()
     assert check(venv).verdict == "works"
     assert (package / "called").read_text() == "''"
-
-
-def test_a_preload_that_fails_is_evidence(venv: Path, plant: Plant) -> None:
-    plant(more="\ndef preload_dlls(directory=None):\n    raise RuntimeError('Invalid parameter')\n")
-    assert "preload_dlls: RuntimeError: Invalid parameter" in check(venv).evidence
 
 
 def test_neither_this_program_nor_the_current_folder_nor_pythonpath_is_imported(
@@ -390,15 +339,6 @@ def test_what_the_provider_links_is_loaded_from_the_wheels(
     assert "libcublas.so.98: cannot open shared object file" in str(plain.models[0].error)
 
 
-def test_what_the_loader_finds_by_itself_needs_no_help(
-    venv: Path, plant: Plant, wheels: Path
-) -> None:
-    provider(plant(version="1.20.2", on_create=LOAD), wheels, "libcublas.so.98")
-    folders = f"{wheels}/cublas/lib:{wheels}/lt/lib"
-    found = check(venv, plain=True, environ={"LD_LIBRARY_PATH": folders})
-    assert (found.verdict, found.helped) == ("works", ())
-
-
 def test_a_library_whose_own_needs_are_missing_is_missing(
     venv: Path, plant: Plant, wheels: Path
 ) -> None:
@@ -406,21 +346,6 @@ def test_a_library_whose_own_needs_are_missing_is_missing(
     shutil.rmtree(wheels / "lt")
     rows = [line for line in check(venv).evidence if line.startswith("libcublas.so.98: ")]
     assert "libcublasLt.so.98: cannot open shared object file" in rows[0]
-
-
-def test_a_folder_that_the_provider_names_is_no_help(
-    venv: Path, plant: Plant, wheels: Path
-) -> None:
-    package = plant(version="1.20.2", on_create=LOAD)
-    target = package / "capi" / "libonnxruntime_providers_cuda.so"
-    wanted = wheels / "cudnn" / "lib" / "libcudnn.so.98"
-    source = target.with_suffix(".c")
-    source.write_text("")
-    folder = "-Wl,-rpath,$ORIGIN/../../nvidia/cudnn/lib"
-    argv = ["gcc", "-shared", "-Wl,--no-as-needed", folder, "-o", target, source, wanted]
-    subprocess.run(list(map(str, argv)), check=True)
-    found = check(venv, plain=True)
-    assert (found.verdict, found.helped) == ("works", ())
 
 
 def test_releases_that_load_by_name_on_import_are_helped_before(

@@ -7,21 +7,17 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import drivers
 import pytest
 
-from ortgpu_fix.cli.guests import FLAGS
-from ortgpu_fix.verify.children import libraries, plugin
-from ortgpu_fix.verify.runner import MODELS
+from ortgpu_fix.verify.children import libraries
 from ortgpu_fix.verify.verdict import judge
 
 DATA = Path(__file__).parents[2] / "data"
@@ -125,7 +121,6 @@ class InferenceSession:
 @pytest.mark.parametrize(
     ("name", "library", "said"),
     [
-        ("CUDAExecutionProvider", "there.so", "(None, [CUDAExecutionProvider 0])"),
         ("NvTensorRTRTXExecutionProvider", "there.so", "[NvTensorRTRTXExecutionProvider 0]"),
         ("CUDAExecutionProvider", "absent.so", "the plugin offers no device: CUDAExecution"),
     ],
@@ -178,54 +173,6 @@ def test_tensorrt_rtx_is_looked_for_where_it_is_asked_for(site: Path, simulate: 
         "library-missing",
         {"library": "onnxruntime_ep_nv_tensorrt_rtx"},
     )
-
-
-@pytest.mark.parametrize(
-    ("module", "found", "found_for_rtx"),
-    [
-        ("onnxruntime_ep_cuda12", True, False),
-        ("onnxruntime_ep_nv_x", True, True),
-        ("onnxruntime_ep_openvino", False, False),
-    ],
-)
-def test_which_plugin_is_for_a_gpu_of_nvidia(
-    module: str,
-    *,
-    found: bool,
-    found_for_rtx: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    (tmp_path / module).mkdir()
-    (tmp_path / module / "__init__.py").write_text("")
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    monkeypatch.delitem(sys.modules, module, raising=False)
-
-    assert (plugin.find(tmp_path / "onnxruntime") is not None) is found
-    assert (plugin.find(tmp_path / "onnxruntime", rtx=True) is not None) is found_for_rtx
-
-
-def test_each_provider_has_models_that_it_can_run() -> None:
-    assert {name for flag in FLAGS if flag.name == "provider" for name in flag.choices} == set(
-        MODELS
-    )
-    assert all("conv" in models for models in MODELS.values())
-    assert [name for name, models in MODELS.items() if "fft" in models] == ["cuda"]
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "lacks"),
-    [
-        ("CUDAExecutionProvider", "fft.onnx", False),
-        ("NvTensorRTRTXExecutionProvider", "fft.onnx", True),
-        ("NvTensorRTRTXExecutionProvider", "conv.onnx", False),
-    ],
-)
-def test_a_fourier_transform_is_for_cuda_alone(name: str, model: str, *, lacks: bool) -> None:
-    module = ModuleType("onnxruntime_ep_x")
-    vars(module)["get_ep_name"] = lambda: name
-
-    assert plugin.lacks(module, DATA / model) is lacks
 
 
 def test_one_gpu_of_each_kind_is_used(site: Path, simulate: Simulate) -> None:
@@ -310,19 +257,6 @@ def test_what_must_come_of_the_fourier_transform() -> None:
     assert next(expected, None) is None
 
 
-@pytest.mark.parametrize("name", ["conv", "matmul"])
-def test_inputs_and_results_are_exact_in_every_precision(name: str) -> None:
-    """TF32 has ten bits of mantissa; a sum in a float has twenty-three."""
-    rows = metadata(name)
-    for value in rows["input"]["values"]:
-        assert (value * 8).is_integer()
-        assert abs(value * 8) <= 8
-    for value in rows["expected"]["values"]:
-        assert (value * 64).is_integer()
-        assert struct.unpack("<f", struct.pack("<f", value))[0] == value
-    assert len(set(rows["expected"]["values"])) > 100
-
-
 def test_the_models_are_those_that_the_script_makes(tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="needs onnx to make the models")
     script = Path(__file__).parents[2] / "scripts/matrix/make_models.py"
@@ -337,21 +271,10 @@ def test_the_models_are_those_that_the_script_makes(tmp_path: Path) -> None:
     "name",
     [
         "libcuda.so.1",
-        "libcuda.so.535.261.03",
-        "libcublasLt.so.12",
         "libnvinfer.so.10",
-        "libnvinfer_builder_resource.so.10.16.1",
-        "libnvonnxparser.so.10",
-        "nvinfer_10.dll",
         "libcudnn_engines_precompiled.so.9",
         "libnvrtc-builtins.so.12.8",
-        "libnvidia-ptxjitcompiler.so.1",
-        "libonnxruntime_providers_cuda.so",
-        "libcudart.so.11.0",
         "cublasLt64_12.dll",
-        "cudnn64_9.dll",
-        "nvrtc64_120_0.dll",
-        "nvcuda.dll",
         "onnxruntime_providers_cuda.dll",
     ],
 )
@@ -359,6 +282,6 @@ def test_names_of_the_libraries_of_cuda(name: str) -> None:
     assert libraries.CUDA_NAMES.fullmatch(name)
 
 
-@pytest.mark.parametrize("name", ["libcurl.so.4", "libcudd.so", "libm.so.6", "libinfer.so.10"])
+@pytest.mark.parametrize("name", ["libcudd.so", "libinfer.so.10"])
 def test_names_of_other_libraries(name: str) -> None:
     assert not libraries.CUDA_NAMES.fullmatch(name)

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from told import values_of
 
-from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.report.verification import verification_sections
 from ortgpu_fix.verify.torch_verdict import Order, combine, needs_torch_alone, needs_torch_check
 from ortgpu_fix.verify.verdict import judge
 from ortgpu_fix.verify.verification import Verification, verification_exit_code
@@ -18,8 +16,6 @@ CUDA = "CUDAExecutionProvider"
 NO_GPU = "CUDA failure 100: no CUDA-capable device is detected ; GPU=-1"
 GONE = "RuntimeError: Found no NVIDIA driver on your system."
 CARD = "NVIDIA A100 (8.0)"
-FIRST = "/env/nvidia/cudnn/lib/libcudnn.so.9"
-SECOND = "/usr/lib/libcudnn.so.9"
 
 
 def onnxruntime(error: str | None = None) -> list[dict[str, Any]]:
@@ -194,32 +190,3 @@ def test_a_release_that_ends_its_process_where_no_driver_is_says_nothing_of_torc
     assert found.verdict == "no-driver"
     assert ("torch-loads", None) in said(found)
     assert "torch imported last: onnxruntime: no-driver" in found.evidence
-
-
-def test_a_library_that_is_there_twice_is_said_once() -> None:
-    twice = seen(ON_GPU, WORKS, libraries=(FIRST, SECOND))
-    found = both(seen(ON_GPU), seen(WORKS, ON_GPU, libraries=(FIRST, SECOND)), twice)
-
-    assert [code for code, _ in said(found)] == ["torch-works", "library-twice"]
-
-
-def test_the_document_tells_each_order() -> None:
-    found = both(seen(ON_GPU), seen(BROKEN, ON_GPU), seen(ON_GPU, BROKEN), seen(BROKEN))
-    document: Any = found.to_json()["torch"]
-
-    assert (document["version"], document["cuda"]) == ("2.10.0", "12.8")
-    rows = [(row["imported"], row["verdict"], row["torch"]["runs"]) for row in document["orders"]]
-    assert rows == [("first", "works", []), ("last", "works", []), ("alone", None, [])]
-    dead = seen(ON_GPU, [{"event": "doing", "what": "import torch"}], end=False, returncode=-9)
-    told: Any = both(seen(ON_GPU), seen(WORKS, ON_GPU), dead, seen(WORKS)).to_json()["torch"]
-    assert [row["torch"] is None for row in told["orders"]] == [False, True, False]
-    assert seen(ON_GPU, cuda=None).to_json()["torch"] is None
-
-
-def test_it_is_told_in_words() -> None:
-    mixed = onnxruntime("CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH")
-    found = both(seen(ON_GPU), seen(WORKS, mixed), seen(ON_GPU, WORKS), seen(WORKS))
-    rows = verification_sections(found, load_texts("en"))[0].rows
-
-    assert rows[0].text == "onnxruntime and torch 2.10.0 fail together in one process"
-    assert any(row.text.startswith("With torch imported first: onnxruntime: cr") for row in rows)

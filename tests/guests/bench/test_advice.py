@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from measured_model import REPORT, codes
@@ -24,13 +24,10 @@ from ortgpu_fix.guests.bench.bench import (
     Timing,
     allows_graph,
     option_text,
-    refinements,
     summarize,
 )
 from ortgpu_fix.guests.bench.measurement import CPU, parse_measurement
 from ortgpu_fix.guests.bench.model_report import Copies, Fallback, ModelReport, ProviderShare
-from ortgpu_fix.guests.run.advice import KnobKind
-from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "measure"
 GPU = {
@@ -78,34 +75,7 @@ def values(advice: Advice, code: str) -> dict[str, str]:
     return next(values_of(row) for row in advice.rows if row.code == code)
 
 
-OCR = [(1, 3, 48, width) for width in range(90, 490, 26)]
 """Sixteen widths from 90 to 480, as a text recogniser meets them."""
-
-
-@pytest.mark.parametrize("release", ["1.19.2", "1.20.0", "1.24.4"])
-def test_many_shapes_and_exhaustive(release: str) -> None:
-    """Every image has another shape, as in OCR, and EXHAUSTIVE searches again for each.
-
-    Measured on an RTX 2080 Ti, https://github.com/PaddlePaddle/PaddleX/pull/5057: EXHAUSTIVE 634 ms
-    a new shape and 0.593 ms a known one, HEURISTIC 1.9 ms and 0.497 ms. With which release is not
-    told there: the advice is the same for all. The CPU's 40 ms are made up.
-    """
-    rows = []
-    for shape in range(len(OCR)):
-        rows += [
-            timing(CPU, shape, 40.0),
-            timing("cuda-exhaustive", shape, 0.593, 634.0, changed_ms=0.6),
-            timing("cuda-heuristic", shape, 0.497, 1.9, changed_ms=0.5),
-        ]
-    found = bench(rows, OCR, release=release)
-
-    advice = advise(found, REPORT)
-
-    assert advice.options == {"cudnn_conv_algo_search": "HEURISTIC"}
-    assert codes(advice)[0] == "gpu-faster"
-    assert values(advice, "searches-new-shapes")["times"] == "EXHAUSTIVE 634 ms, HEURISTIC 1.9 ms"
-    assert "new-shapes-slower" not in codes(advice)
-    assert "default-is-fallback" not in codes(advice)
 
 
 def test_exhaustive_alone_is_slower_than_the_cpu_where_every_shape_is_new() -> None:
@@ -196,39 +166,6 @@ def test_default_from_1_20_on() -> None:
     assert values(new, "shape-pays-after") == {"runs": "4"}  # (93 - 4.27) / (30 - 4.27) = 3.4
 
 
-def test_one_shape_keeps_the_default_where_the_searches_are_close() -> None:
-    rows = [
-        timing(CPU, 0, 10.0),
-        timing("cuda-exhaustive", 0, 1.0),
-        timing("cuda-heuristic", 0, 0.97),
-    ]
-
-    advice = advise(bench(rows, [(1, 3, 8, 8)]), REPORT)
-
-    assert (codes(advice), advice.options) == (["gpu-faster"], {})
-    assert values(advice, "gpu-faster") == {"least": "10.0", "most": "10.0"}
-
-
-def test_from_which_batch_on() -> None:
-    rows = []
-    for shape, (cpu, gpu) in enumerate([(0.5, 1.0), (2.0, 1.1), (8.0, 1.6)]):
-        rows += [timing(CPU, shape, cpu), timing("cuda-heuristic", shape, gpu)]
-
-    advice = advise(bench(rows, [(1, 64), (4, 64), (16, 64)]), REPORT)
-
-    assert values(advice, "gpu-from-batch") == {"batch": "4", "most": "5.0"}
-
-
-def test_for_which_shapes() -> None:
-    rows = []
-    for shape, (cpu, gpu) in enumerate([(2.0, 1.0), (0.5, 1.0), (8.0, 1.0)]):
-        rows += [timing(CPU, shape, cpu), timing("cuda-heuristic", shape, gpu)]
-
-    advice = advise(bench(rows, [(1, 64), (4, 64), (16, 64)]), REPORT)  # not from a batch on
-
-    assert values(advice, "gpu-for-shapes")["shapes"] == "x=1x64; x=16x64"
-
-
 @pytest.mark.parametrize(
     ("cpu", "gpu", "code"),
     [(1.0, 3.0, "stay-on-cpu"), (1.0, 1.02, "gpu-same"), (1.05, 1.0, "gpu-same")],
@@ -239,81 +176,6 @@ def test_where_the_gpu_gains_nothing(cpu: float, gpu: float, code: str) -> None:
     advice = advise(bench(rows, [(1, 8)]), REPORT)
 
     assert (codes(advice)[0], advice.options, advice.best) == (code, None, CPU)
-
-
-def test_a_difference_within_the_noise_is_none() -> None:
-    rows = [
-        timing(CPU, 0, 2.0, low_ms=1.2, high_ms=3.0),
-        timing("cuda-exhaustive", 0, 1.5, low_ms=1.0, high_ms=2.2),
-    ]
-
-    assert codes(advise(bench(rows, [(1, 8)]), REPORT)) == ["gpu-same", "noisy"]
-
-
-@pytest.mark.parametrize(("high", "code"), [(2.0, "gpu-same"), (1.9, "gpu-faster")])
-def test_halves_of_the_runs_that_touch_overlap(high: float, code: str) -> None:
-    rows = [
-        timing(CPU, 0, 4.0, low_ms=2.0, high_ms=4.1),
-        timing("cuda-exhaustive", 0, 1.0, low_ms=0.9, high_ms=high),
-    ]
-
-    assert codes(advise(bench(rows, [(1, 8)]), REPORT))[0] == code
-
-
-def test_what_the_refinements_bring() -> None:
-    base = GPU["HEURISTIC"]
-    more = refinements(base, REPORT)
-    assert [row.key.removeprefix("cuda-heuristic") for row in more] == [
-        *("", "-no-tf32", "-binding", "-graph"),
-    ]
-    search = {"cudnn_conv_algo_search": "HEURISTIC"}
-    assert [row.options for row in more] == [
-        search,
-        {**search, "use_tf32": "0"},
-        *[search] * 2,
-    ]
-    assert [(row.binding, row.graph) for row in more[1:]] == [
-        *((False, False), (True, False), (True, True)),
-    ]
-    medians = dict(zip([row.key for row in more], [2.0, 3.0, 1.0, 0.5], strict=True))
-    rows = [timing(CPU, 0, 20.0), *(timing(key, 0, ms) for key, ms in medians.items())]
-    found = bench(rows, [(1, 8)], configurations=(Configuration(key=CPU, on_gpu=False), *more))
-
-    advice = advise(found, REPORT)
-
-    assert codes(advice) == ["gpu-faster", "tf32-faster", "binding-faster", "graph-faster"]
-    assert values(advice, "graph-faster") == {"without": "1 ms", "graph": "0.5 ms"}
-    assert advice.best == "cuda-heuristic"
-
-
-def test_searches_are_compared_by_their_own_times_not_by_those_of_refinements() -> None:
-    """A refinement is made with the search that it refines."""
-    more = refinements(GPU["HEURISTIC"], REPORT)
-    times = {"cuda-exhaustive": 4.0, "cuda-heuristic": 2.0, "cuda-heuristic-no-tf32": 9.0}
-    times |= {"cuda-heuristic-binding": 1.9}
-    rows = [timing(CPU, 0, 20.0), *(timing(key, 0, ms) for key, ms in times.items())]
-    made = (Configuration(key=CPU, on_gpu=False), GPU["EXHAUSTIVE"], *more)
-
-    advice = advise(bench(rows, [(1, 8)], configurations=made), REPORT)
-
-    assert values(advice, "searches-differ") == {
-        "times": "EXHAUSTIVE 4 ms, HEURISTIC 2 ms",
-        "best": "HEURISTIC",
-    }
-
-
-def test_nothing_is_chosen_where_the_cpu_was_not_timed() -> None:
-    assert pick(bench([timing("cuda-default", 0, 1.0)], [(1, 8)])) is None
-    assert pick(bench([timing(CPU, 0, 1.0)], [(1, 8)])) is None
-
-
-def test_a_search_that_failed_keeps_no_other_from_being_chosen() -> None:
-    rows = [timing(CPU, 0, 20.0), timing("cuda-heuristic", 0, 2.0), timing("cuda-default", 0, 1.0)]
-    made = (Configuration(key=CPU, on_gpu=False), *GPU.values())
-
-    found = pick(bench(rows, [(1, 8)], configurations=made))
-
-    assert found == GPU["DEFAULT"]
 
 
 @pytest.mark.parametrize("failed", [0, 1])
@@ -400,18 +262,6 @@ def test_a_real_recording_of_the_cpu_alone() -> None:
     assert pick(found) is None
 
 
-def test_every_code_has_its_text_in_both_languages() -> None:
-    table: dict[str, Any] = dict(load_texts("en").table["advice"])
-    guests = Path(__file__).parents[3] / "resolver" / "guests"
-    source = "".join(
-        (guests / guest / "advice.py").read_text("utf-8") for guest in ("bench", "run")
-    )
-    kinds = {f"session-knob-{kind}" for kind in get_args(KnobKind) if kind != "none"}
-
-    assert {code for code in table if f'"{code}"' in source} | kinds == table.keys()
-    assert LANGUAGES == ("en", "zh")
-
-
 def test_options_to_paste_are_python() -> None:
     text = option_text({"cudnn_conv_algo_search": "HEURISTIC"})
     pasted: dict[str, Any] = {}
@@ -435,34 +285,6 @@ def test_the_document() -> None:
     }
     lost = [timing(CPU, 0, 1.0), timing("cuda-exhaustive", 0, 9.0)]
     assert advise(bench(lost, [(1, 8)]), REPORT).to_json()["provider_options"] is None
-
-
-def test_a_gpu_that_was_timed_with_other_shapes_than_the_cpu() -> None:
-    rows = [timing(CPU, 0, 10.0), timing("cuda-exhaustive", 1, 1.0)]
-
-    assert codes(advise(bench(rows, [(1, 8), (2, 8)]), REPORT)) == ["nothing-compared"]
-
-
-def test_new_shapes_that_cost_and_two_sizes_that_need_no_buckets() -> None:
-    rows = []
-    for shape in range(2):
-        rows += [timing(CPU, shape, 40.0), timing("cuda-exhaustive", shape, 1.0, 90.0)]
-
-    found = advise(bench(rows, [(1, 64), (1, 128)]), REPORT)
-
-    assert codes(found) == [
-        *("gpu-faster", "new-shape-costs", "new-shapes-slower", "shape-pays-after"),
-    ]
-
-
-def test_a_new_shape_of_which_only_the_first_run_is_known() -> None:
-    """The measuring was interrupted: when a shape pays cannot be said."""
-    rows = [timing(CPU, 0, 40.0), timing("cuda-exhaustive", 0, 1.0, 90.0), timing(CPU, 1, 40.0)]
-    rows.append(Timing(key="cuda-exhaustive", shape=1, first_ms=90.0))
-
-    found = advise(bench(rows, [(1, 64), (1, 128)]), REPORT)
-
-    assert codes(found) == ["gpu-faster", "new-shapes-slower"]
 
 
 def test_a_shape_that_never_pays() -> None:
@@ -503,7 +325,6 @@ def test_one_steady_run_is_its_own_spread() -> None:
     [
         (None, [timing(CPU, 0, 1.0)], "cpu-only"),
         ("NVIDIA L4 (8.9)", [timing(CPU, 0, 1.0)], "nothing-compared"),
-        (None, [], "nothing-compared"),
     ],
 )
 def test_where_nothing_is_compared_the_remarks_are_told_all_the_same(
@@ -524,50 +345,6 @@ def two(cpu: float, *rows: tuple[str, dict[str, Any]], since: int = 0, **more: A
     return bench(made, [(1, 64), (1, 128)], **more)
 
 
-@pytest.mark.parametrize(
-    ("exhaustive", "heuristic", "best"),
-    [
-        ({"median": 0.5, "first": 100, "changed_ms": 1}, {"median": 1, "first": 2}, "HEURISTIC"),
-        (
-            {"median": 1, "first": 2, "changed_ms": 300},
-            {"median": 5, "first": 3, "changed_ms": 1},
-            "HEURISTIC",
-        ),
-        ({"median": 9, "first": 2}, {"median": 1, "first": 3}, "HEURISTIC"),
-        ({"median": 1.05, "first": 0}, {"median": 1, "first": 0}, "EXHAUSTIVE"),
-        ({"median": 1.06, "first": 0}, {"median": 1, "first": 0}, "HEURISTIC"),
-    ],
-)
-def test_a_search_is_chosen_by_new_shapes_and_by_those_that_come_again(
-    exhaustive: dict[str, Any], heuristic: dict[str, Any], best: str
-) -> None:
-    """By the sum of both; within 5 % the first is taken, which is the default."""
-    found = two(40, ("cuda-exhaustive", exhaustive), ("cuda-heuristic", heuristic))
-
-    assert pick(found) == GPU[best]
-
-
-def test_a_first_run_that_was_not_timed_counts_nothing() -> None:
-    quick = {"median": 1.0, "first": 0.05, "changed_ms": 1.5}
-    found = two(40, ("cuda-exhaustive", {"median": 1.0}), ("cuda-heuristic", quick))
-    rows = tuple(
-        replace(row, first_ms=None) if row.key == "cuda-exhaustive" else row
-        for row in found.timings
-    )
-
-    assert pick(replace(found, timings=rows)) == GPU["EXHAUSTIVE"]
-
-
-def test_a_session_without_tf32_is_never_the_one_that_is_advised() -> None:
-    """Nor one with bound inputs: what they bring is told beside it."""
-    rows = refinements(GPU["HEURISTIC"], REPORT)
-    times = [timing(CPU, 0, 20.0), timing(rows[0].key, 0, 3.0)]
-    times += [timing(row.key, 0, 1.0) for row in rows[1:]]
-    made = (Configuration(key=CPU, on_gpu=False), *rows[::-1])
-
-    assert pick(bench(times, [(1, 8)], configurations=made)) == rows[0]
-
-
 def test_times_of_nothing_divide_nothing() -> None:
     """A clock that does not move."""
     shapes = [(1, 64), (2, 64)]
@@ -582,104 +359,11 @@ def test_times_of_nothing_divide_nothing() -> None:
     assert values(answer((0, 1), (1, 2)), "stay-on-cpu") == {"factor": "2.0"}
 
 
-def test_where_the_cpu_stays_nothing_is_said_of_the_gpu_s_shapes() -> None:
-    found = two(1.0, ("cuda-exhaustive", {"median": 3.0, "first": 90.0}))
-
-    advice = advise(found, REPORT)
-
-    assert codes(advice) == ["stay-on-cpu"]
-    assert values(advice, "stay-on-cpu") == {"factor": "3.0"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "code"),
-    [(42.0, "shape-pays-after"), (45.0, "turns-slower"), (None, "shape-pays-after")],
-)
-def test_after_how_many_runs_a_shape_pays(changed: float | None, code: str) -> None:
-    """(90 - 20) / (40 - 20) = 3.5; never where each change of the shape is slower than the CPU."""
-    row = {"median": 20.0, "first": 90.0, "changed_ms": changed}
-
-    advice = advise(two(40, ("cuda-exhaustive", row)), REPORT)
-
-    assert codes(advice)[-1] == code
-    if code == "shape-pays-after":
-        assert values(advice, code) == {"runs": "4"}
-
-
-def test_a_shape_that_is_as_quick_on_the_cpu_never_pays() -> None:
-    rows = [timing(CPU, 0, 40.0), timing("cuda-exhaustive", 0, 1.0)]
-    rows += [timing(CPU, 1, 40.0), timing("cuda-exhaustive", 1, 40.0, 90.0)]
-
-    found = codes(advise(bench(rows, [(1, 64), (1, 128)]), REPORT))
-
-    assert found == ["gpu-for-shapes", "new-shapes-slower"]
-
-
-@pytest.mark.parametrize(
-    ("at", "expected"),
-    [(0, ["gpu-faster", "new-shape-costs"]), (1, ["gpu-faster"])],
-    ids=["the CPU's", "the GPU's"],
-)
-def test_a_second_shape_that_only_one_of_them_was_timed_with(at: int, expected: list[str]) -> None:
-    """An interrupted measuring."""
-    last = (CPU, "cuda-exhaustive")[at]
-    found = two(40, ("cuda-exhaustive", {"median": 1.0, "first": 90.0}))
-    rows = tuple(row for row in found.timings if (row.key, row.shape) != (last, 1))
-
-    assert codes(advise(replace(found, timings=rows), REPORT)) == expected
-
-
-@pytest.mark.parametrize(
-    ("first", "said"), [(999.4, "999 ms"), (999.5, "1 s"), (1235.5, "1.24 s"), (12345, "12.3 s")]
-)
-def test_times_have_three_digits(first: float, said: str) -> None:
-    found = two(9e9, ("cuda-exhaustive", {"median": 1.0, "first": first}))
-
-    assert values(advise(found, REPORT), "new-shape-costs")["new"] == said
-
-
 def test_a_dimension_that_some_shapes_lack_is_looked_at_in_the_others() -> None:
     shapes = [(("x", (1, 3, size)),) for size in (90, 180, 320)]
 
     assert buckets([*shapes, (("x", (1, 3)),)]) == [("x, dimension 2", [320])]
     assert buckets([]) == buckets(shapes[:1]) == []
-
-
-def test_without_convolutions_there_are_no_searches_to_compare() -> None:
-    more = refinements(Configuration(key="cuda", on_gpu=True), REPORT)
-    rows = [timing(CPU, 0, 20.0), *(timing(row.key, 0, 2.0) for row in more)]
-    found = bench(rows, [(1, 8)], configurations=(Configuration(key=CPU, on_gpu=False), *more))
-
-    advice = advise(found, REPORT)
-
-    assert (codes(advice), advice.options) == (["gpu-faster"], {})
-
-
-def test_searches_of_which_one_failed_are_compared_without_it() -> None:
-    rows = [timing(CPU, 0, 20.0), timing("cuda-heuristic", 0, 2.0), timing("cuda-default", 0, 1.0)]
-    made = (Configuration(key=CPU, on_gpu=False), *GPU.values())
-
-    advice = advise(bench(rows, [(1, 8)], configurations=made), REPORT)
-
-    assert values(advice, "searches-differ") == {
-        "times": "HEURISTIC 2 ms, DEFAULT 1 ms",
-        "best": "DEFAULT",
-    }
-
-
-@pytest.mark.parametrize("release", ["1.26.0", None])
-def test_default_is_no_fallback_to_warn_of_where_it_is_advised(release: str | None) -> None:
-    """It takes new shapes better; of a release that is not known nothing is said."""
-    found = two(
-        40,
-        ("cuda-heuristic", {"median": 1.0, "first": 30.0}),
-        ("cuda-default", {"median": 5.0, "first": 2.0, "changed_ms": 1.0}),
-    )
-
-    advice = advise(replace(found, onnxruntime=release), REPORT)
-
-    assert advice.options == {"cudnn_conv_algo_search": "DEFAULT"}
-    assert "default-is-fallback" not in codes(advice)
 
 
 def paid(heuristic: tuple[float, float], default: tuple[float, float]) -> dict[str, str] | None:
@@ -702,46 +386,6 @@ def test_who_has_few_shapes_is_told_which_search_is_faster_then() -> None:
         "ms": "0.437 ms",
         "than": "0.788 ms",
     }
-
-
-@pytest.mark.parametrize(
-    ("heuristic", "default", "told"),
-    [
-        ((1.0, 30.0), (1.11, 10.0), True),
-        ((1.0, 30.0), (1.1, 10.0), False),
-        ((3.0, 30.0), (1.0, 10.0), False),
-        ((1.0, 10.0), (2.0, 10.0), False),
-        ((1.0, 10.1), (2.0, 10.0), True),
-    ],
-)
-def test_it_is_told_where_it_is_faster_and_costs_more_at_first(
-    heuristic: tuple[float, float], default: tuple[float, float], *, told: bool
-) -> None:
-    assert (paid(heuristic, default) is not None) == told
-
-
-def test_it_is_not_told_of_a_search_without_a_new_shape() -> None:
-    default = {"median": 2.0, "first": 10.0, "changed_ms": 0.1}
-    found = two(400, ("cuda-default", default), ("cuda-exhaustive", {**default, "first": 30.0}))
-    once = [row for row in found.timings if row.shape == 0 or row.key != "cuda-exhaustive"]
-    more = Configuration(key="cuda-heuristic", on_gpu=True, options=GPU["HEURISTIC"].options)
-    quick = replace(
-        found,
-        configurations=(*found.configurations, more),
-        timings=(*once, timing("cuda-heuristic", 0, 1.0)),
-    )
-
-    assert "search-pays-after" not in codes(advise(quick, REPORT))
-
-
-def test_a_graph_is_compared_with_bound_inputs_where_these_were_timed() -> None:
-    base, *_, graph = refinements(GPU["EXHAUSTIVE"], REPORT)
-    rows = [timing(CPU, 0, 20.0), timing(base.key, 0, 2.0), timing(graph.key, 0, 0.5)]
-    made = (Configuration(key=CPU, on_gpu=False), base, graph)
-
-    advice = advise(bench(rows, [(1, 8)], configurations=made), REPORT)
-
-    assert values(advice, "graph-faster") == {"without": "2 ms", "graph": "0.5 ms"}
 
 
 def test_the_batch_is_that_of_an_input_with_more_than_one_dimension() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ortgpu_fix.guests.bench.bench import Bench, Configuration, Timing, searches, summarize
-from ortgpu_fix.guests.bench.measurement import CPU, Failed, Measurement, parse_measurement
+from ortgpu_fix.guests.bench.bench import Configuration, searches, summarize
+from ortgpu_fix.guests.bench.measurement import CPU, Measurement, parse_measurement
 from ortgpu_fix.guests.bench.model_report import ModelReport
 
 ROWS = [Configuration(key=CPU, on_gpu=False), Configuration(key="cuda", on_gpu=True)]
@@ -25,21 +25,6 @@ def test_a_model_without_convolutions_is_timed_on_both_without_options() -> None
 
     assert searches(report, on_gpu=True) == tuple(ROWS)
     assert searches(report, on_gpu=False) == tuple(ROWS[:1])
-
-
-def test_half_of_the_steady_runs_lie_between_low_and_high() -> None:
-    """The quartiles, with the least and the most among the runs."""
-    one, two, five = (
-        summarize([measured(times("steady", *ms))], ROWS).at("cuda", 0)
-        for ms in ((4.0,), (1.0, 3.0), (5.0, 1.0, 4.0, 2.0, 3.0))
-    )
-
-    assert [(row.low_ms, row.median_ms, row.high_ms) for row in (one, two, five)] == [
-        (4.0, 4.0, 4.0),
-        (1.5, 2.0, 2.5),
-        (2.0, 3.0, 4.0),
-    ]
-    assert [(row.least_ms, row.runs) for row in (one, two, five)] == [(4.0, 1), (1.0, 2), (1.0, 5)]
 
 
 def test_of_two_rounds_the_last_that_came_so_far_counts() -> None:
@@ -80,59 +65,3 @@ def test_of_two_rounds_the_last_that_came_so_far_counts() -> None:
     assert summarize([second], ROWS).shapes == found.shapes
     assert summarize([second, first], ROWS).shapes == found.shapes
     assert summarize([], ROWS).timings == ()
-
-
-def test_each_configuration_has_its_own_times_and_failures() -> None:
-    bench = Bench(
-        onnxruntime="1.26.0",
-        gpu="A10",
-        processors=8,
-        cpu_threads=4,
-        shapes=((("x", (1, 3)), ("s", ())),),
-        shapes_given=True,
-        configurations=(
-            Configuration(key="cpu", on_gpu=False),
-            Configuration(key="cuda", on_gpu=True, options={"a": "b"}, binding=True, graph=True),
-        ),
-        create_ms={"cuda": 5.0},
-        timings=(Timing(key="cpu", shape=0, runs=3), Timing(key="cuda", shape=0, runs=4)),
-        deviations={"cuda": 0.5},
-        failed=(Failed(key="cuda", shape=1, error="no"),),
-        skipped=("batch 4",),
-        ended_early=("cut",),
-        interrupted=True,
-    )
-    found: Any = bench.to_json()
-    cpu, cuda = found.pop("configurations")
-
-    assert found == {
-        "gpu": "A10",
-        "onnxruntime": "1.26.0",
-        "processors": 8,
-        "cpu_threads": 4,
-        "shapes": [{"x": [1, 3], "s": []}],
-        "shapes_given": True,
-        "deviations": {"cuda": 0.5},
-        "skipped": ["batch 4"],
-        "ended_early": ["cut"],
-        "interrupted": True,
-    }
-    assert {name: cpu[name] for name in ("key", "provider", "options", "binding", "graph")} == {
-        "key": "cpu",
-        "provider": "cpu",
-        "options": {},
-        "binding": False,
-        "graph": False,
-    }
-    assert (cpu["create_ms"], cpu["failed"]) == (None, [])
-    assert [(row["shape"], row["runs"], "key" in row) for row in cpu["timings"]] == [(0, 3, False)]
-    assert {name: cuda[name] for name in ("key", "provider", "options", "binding", "graph")} == {
-        "key": "cuda",
-        "provider": "cuda",
-        "options": {"a": "b"},
-        "binding": True,
-        "graph": True,
-    }
-    assert cuda["create_ms"] == 5.0
-    assert cuda["failed"] == [{"key": "cuda", "shape": 1, "error": "no"}]
-    assert [row["runs"] for row in cuda["timings"]] == [4]

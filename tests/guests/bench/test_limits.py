@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from measured_model import REPORT, codes
 
-from ortgpu_fix.guests.bench.advice import advise, buckets, pick
+from ortgpu_fix.guests.bench.advice import advise
 from ortgpu_fix.guests.bench.bench import (
     SEARCHES,
     Bench,
@@ -20,7 +20,6 @@ from ortgpu_fix.guests.bench.bench import (
     summarize,
 )
 from ortgpu_fix.guests.bench.measurement import CPU, Failed, NodeEvent
-from ortgpu_fix.guests.bench.model_report import Fallback, ProviderShare
 from ortgpu_fix.guests.bench.model_verdict import SMALL, find_fallbacks
 
 GPU_PROVIDER, CPU_PROVIDER = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -101,91 +100,6 @@ def test_a_difference_is_told_from_its_limit_on(
     assert code in codes(advise(made(above), REPORT))
 
 
-@pytest.mark.parametrize(
-    ("code", "made"),
-    [
-        ("gpu-faster", bench({CPU: (11.0,), BEST: (10.0,)}, spread=0.001)),
-        ("binding-faster", bench({CPU: (90,), BEST: (11.0,), f"{BEST}-binding": (10.0,)})),
-        ("tf32-faster", bench({CPU: (90,), BEST: (10.0,), f"{BEST}-no-tf32": (11.0,)})),
-        ("graph-faster", bench({CPU: (90,), BEST: (11.0,), f"{BEST}-graph": (10.0,)})),
-        ("searches-differ", bench({CPU: (90,), BEST: (10.0,), KEYS["DEFAULT"]: (11.0,)})),
-        ("default-is-fallback", bench({CPU: (90,), BEST: (10.0,), KEYS["DEFAULT"]: (11.0,)})),
-        ("searches-new-shapes", bench(
-            {CPU: (90, 90), BEST: (1.0, 1.0), KEYS["DEFAULT"]: (1.0, 1.0)},
-            new={BEST: (9.0, 10.0), KEYS["DEFAULT"]: (9.0, 11.0)})),
-        ("new-shape-costs", bench({CPU: (90, 90), BEST: (10.0, 10.0)}, new={BEST: (1.0, 30.0)})),
-        ("new-shapes-slower", bench({CPU: (10, 10), BEST: (1.0, 1.0)}, new={BEST: (1.0, 11.0)})),
-        ("turns-slower", bench(
-            {CPU: (10, 10), BEST: (1.0, 1.0)}, new={BEST: (1.0, 90.0)},
-            changed={BEST: (11.0, 11.0)})),
-    ],
-)  # fmt: skip
-def test_a_tenth_or_three_times_are_not_more_than_that(code: str, made: Bench) -> None:
-    assert code not in codes(advise(made, REPORT))
-
-
-def test_half_of_the_runs_within_a_fifth_are_not_noisy_and_a_tenth_of_the_time_is_no_cost() -> None:
-    times = bench({CPU: (90.0,), BEST: (10.0,)})
-    wide = [
-        dataclasses.replace(row, median_ms=10.0, low_ms=9.0, high_ms=11.0) for row in times.timings
-    ]
-    report = dataclasses.replace(
-        REPORT,
-        fallbacks=(Fallback(name="n", op="Loop", why="unknown", ms=1.0),),
-        providers=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
-    )
-
-    found = codes(advise(dataclasses.replace(times, timings=tuple(wide)), report))
-    assert not {"noisy", "fallback-costs"} & set(found)
-
-
-def test_a_twentieth_more_is_the_same() -> None:
-    found = pick(bench({CPU: (90,), KEYS["EXHAUSTIVE"]: (21.0,), KEYS["HEURISTIC"]: (20.0,)}))
-
-    assert found is not None
-    assert found.key == KEYS["EXHAUSTIVE"]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "wanted"),
-    [
-        ((10, 20, 64), [64]),
-        ((10, 20, 57), [64]),
-        ((10, 20, 65), [96]),
-        ((9, 17, 33, 49), [24, 56]),
-        ((1, 2, 3), [8]),
-    ],
-)
-def test_small_buckets_are_multiples_of_eight_and_larger_ones_of_thirty_two(
-    sizes: tuple[int, ...], wanted: list[int]
-) -> None:
-    assert buckets([(("x", (1, size)),) for size in sizes]) == [("x, dimension 1", wanted)]
-
-
-@pytest.mark.parametrize(
-    ("why", "ms", "told"),
-    [
-        ("no-kernel", 0.9, False),
-        ("no-kernel", 1.1, True),
-        ("unknown", 1.1, True),
-        ("shape-work", 9.0, False),
-        ("optimizer", 9.0, False),
-    ],
-)
-def test_nodes_on_the_cpu_are_worth_a_sentence_where_they_take_a_tenth(
-    why: Any, ms: float, *, told: bool
-) -> None:
-    report = dataclasses.replace(
-        REPORT,
-        fallbacks=(Fallback(name="n", op="Loop", why=why, ms=ms),),
-        providers=(ProviderShare(provider=GPU_PROVIDER, nodes=3, ms=10.0),),
-    )
-
-    advice = advise(bench({CPU: (9,), BEST: (1.0,)}), report)
-
-    assert ("fallback-costs" in codes(advice)) is told
-
-
 def test_a_graph_that_could_not_be_made_is_told_of_the_best_alone() -> None:
     times = {CPU: (9.0,), BEST: (1.0,)}
     best, another = (Failed(key=f"{key}-graph", shape=None, error="x") for key in (BEST, "cuda"))
@@ -197,26 +111,12 @@ def test_a_graph_that_could_not_be_made_is_told_of_the_best_alone() -> None:
 # What is tried.
 
 
-@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose", "FusedConv", "NhwcConv",
-                                      "NhwcFusedConv"])  # fmt: skip
-def test_a_model_with_a_convolution_is_timed_with_every_search(operator: str) -> None:
-    report = dataclasses.replace(REPORT, operators={"Relu": 3, operator: 1})
-
-    cpu, *rows = searches(report, on_gpu=True)
-    assert [cpu.key, *(row.key for row in rows)] == [CPU, *KEYS.values()]
-    assert [row.options for row in rows] == [{"cudnn_conv_algo_search": each} for each in KEYS]
-    assert [cpu.on_gpu, *(row.on_gpu for row in rows)] == [False, True, True, True]
-    assert searches(report, on_gpu=False) == (cpu,)
-
-
 @pytest.mark.parametrize(
     ("release", "gpu", "more", "names"),
     [
         ("1.26.0", "A (8.0)", {}, ["no-tf32", "binding", "graph"]),
         ("1.26.0", "A (7.5)", {}, ["binding", "graph"]),
-        ("1.26.0", "A", {}, ["binding", "graph"]),
         ("1.26.0", "A (8.6)", {"float16": True}, ["binding", "graph"]),
-        ("1.18.0", "A (8.6)", {}, ["no-tf32", "binding", "graph"]),
         ("1.17.3", "A (8.6)", {}, ["binding", "graph"]),
         ("1.16.3", "A (8.6)", {}, ["binding"]),
         ("1.26.0", "A (8.6)", {"copies": None}, ["no-tf32", "binding"]),
@@ -253,14 +153,10 @@ def node(op: str = "Cast", provider: str = CPU_PROVIDER, **more: Any) -> NodeEve
     ("event", "why"),
     [
         (node("Shape"), "shape-work"),
-        (node("Size"), "shape-work"),
-        (node("ConstantOfShape"), "shape-work"),
         (node(types=("int64",), elements=SMALL), "shape-work"),
-        (node(types=("uint8", "bool"), elements=1), "shape-work"),
         (node(types=("int64",), elements=SMALL + 1), "unknown"),
         (node(types=("int64", "float"), elements=1), "unknown"),
-        (node(types=(), elements=0), "unknown"),  # nothing is known of what it made
-        (node(), "unknown"),
+        (node(types=(), elements=0), "unknown"),
     ],
 )
 def test_small_whole_numbers_are_work_on_shapes(event: NodeEvent, why: str) -> None:

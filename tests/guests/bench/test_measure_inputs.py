@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,26 +27,6 @@ def tried(*rows: Row, **given: list[int]) -> list[dict[str, list[int]]]:
 
 
 IMAGE = Row("images", ["batch", 3, "height", "width"])
-TEXT = [Row(name, ["b", "length"], "tensor(int64)") for name in ("input_ids", "attention_mask")]
-
-
-def test_what_is_fixed_stays() -> None:
-    assert first(Row("x", [2, 3, 8]), Row("sr", [])) == {"x": [2, 3, 8], "sr": []}
-    assert len(tried(Row("x", [2, 3]))) == 1
-
-
-def test_an_image() -> None:
-    assert first(IMAGE) == {"images": [1, 3, 224, 224]}
-    assert {"images": [1, 3, 640, 640]} in tried(IMAGE)
-    assert {"images": [1, 3, 48, 320]} in tried(IMAGE)
-    assert first(Row("x", ["n", "h", "w", 3])) == {"x": [1, 224, 224, 3]}
-    assert first(Row("x", [None, 3, None, None])) == {"x": [1, 3, 224, 224]}
-    assert first(Row("x", [-1, 3, -1, -1])) == {"x": [1, 3, 224, 224]}
-
-
-def test_dimensions_of_one_name_have_one_size() -> None:
-    found = first(*TEXT)
-    assert found == {"input_ids": [1, 128], "attention_mask": [1, 128]}
 
 
 def test_a_decoder_with_a_cache() -> None:
@@ -80,19 +59,6 @@ def test_the_state_of_a_voice_detector() -> None:
     assert {"input": [1, 512], "state": [2, 1, 128], "sr": []} in tried(*rows)
 
 
-def test_given_shapes_are_in_all_and_bind_names() -> None:
-    rows = [*TEXT, Row("image", ["b", 3, "h", "w"])]
-    for shapes in tried(*rows, input_ids=[4, 9]):
-        assert shapes["input_ids"] == shapes["attention_mask"] == [4, 9]
-        assert shapes["image"][0] == 4
-
-
-def test_no_shapes_are_tried_twice() -> None:
-    found = tried(IMAGE, *TEXT)
-    assert len(found) == len({str(each) for each in found})
-    assert 5 < len(found) <= 2 * len(guess.TRIED)
-
-
 @pytest.mark.parametrize(
     ("given", "code"),
     [
@@ -105,19 +71,6 @@ def test_given_shapes_that_do_not_fit(given: dict[str, list[int]], code: str) ->
     with pytest.raises(guess.Refused) as caught:
         guess.check_given([IMAGE], given)
     assert caught.value.code == code
-
-
-def test_a_number_of_items() -> None:
-    shapes = first(*TEXT)
-    assert guess.batched(TEXT, shapes, 4, anonymous=False) == {
-        "input_ids": [4, 128],
-        "attention_mask": [4, 128],
-    }
-    state = [Row("input", [None, None]), Row("state", [2, None, 128])]
-    known = {"input": [1, 512], "state": [2, 1, 128]}
-    assert guess.batched(state, known, 4, anonymous=False)["state"] == [2, 1, 128]
-    assert guess.batched(state, known, 4, anonymous=True)["state"] == [2, 4, 128]
-    assert guess.batched([Row("x", [1, 8])], {"x": [1, 8]}, 4, anonymous=True) == {"x": [1, 8]}
 
 
 def made(row: Row, shape: list[int], **others: list[int]) -> Any:
@@ -144,10 +97,6 @@ def test_values_by_name_and_type(name: str, kind: str, shape: list[int], wanted:
     assert array.dtype == (object if kind == "string" else kind)
 
 
-def test_a_length_is_that_of_the_longest_input() -> None:
-    assert made(Row("x_lengths", [1], "tensor(int64)"), [1], x=[1, 37]).tolist() == [37]
-
-
 @pytest.mark.parametrize("kind", ["float", "float16", "double", "uint8", "int8", "int64", "uint16"])
 def test_values_are_in_a_range_that_models_take_and_always_the_same(kind: str) -> None:
     row = Row("x", [3, 500], f"tensor({kind})")
@@ -171,9 +120,3 @@ def test_what_no_values_are_made_of(row: Row, shape: list[int], code: str) -> No
     with pytest.raises(guess.Refused) as caught:
         made(row, shape)
     assert caught.value.code == code
-
-
-def test_the_first_shapes_are_those_of_their_kind() -> None:
-    """What is tried first is what a model of the kind is most often made for."""
-    one, two = islice(guess.candidates([IMAGE], {}), 2)
-    assert (one["images"][2:], two["images"][2:]) == ([224, 224], [640, 640])

@@ -22,7 +22,7 @@ from ortgpu_fix.guests.bench.measurement import (
     say_shapes,
     shapes_of,
 )
-from ortgpu_fix.guests.bench.model_report import Fallback, ModelReport
+from ortgpu_fix.guests.bench.model_report import ModelReport
 from ortgpu_fix.guests.bench.model_verdict import judge_model
 from ortgpu_fix.guests.bench.refusal import refusal
 from ortgpu_fix.verify.verification import Verification
@@ -32,12 +32,6 @@ CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 NO_KERNEL = (
     "2026-11-22 03:50:37.9 [I:onnxruntime:Default, cuda_execution_provider.cc:3055 GetCapability]"
     " CUDA kernel not found in registries for Op type: {op} node name: {name}\n"
-)
-FORCED = (
-    "2026-11-22 03:50:37.9 [I:onnxruntime:Default, fallback_cpu_capability.cc:252 operator()] ORT"
-    " optimization- Force fallback to CPU execution for node: {name} because the CPU execution path"
-    " is deemed faster than overhead involved with execution on other EPs  capable of executing"
-    " this node\n"
 )
 Rows = list[dict[str, Any]]
 
@@ -103,20 +97,6 @@ def test_a_real_profile_of_the_cpu(release: str) -> None:
     assert found.first_ms.keys() == {"cpu"}
 
 
-def test_every_node_on_the_gpu() -> None:
-    found = judged(as_gpu())
-
-    nodes = sum(found.operators.values())
-    assert (found.verdict, found.gpu) == ("works", "NVIDIA A10 (8.6)")
-    assert found.values == (("total", str(nodes)), ("shape_nodes", "0"))
-    assert [(row.provider, row.nodes) for row in found.providers] == [(CUDA, nodes)]
-    assert [row.right for row in found.checked] == [True, True]
-    copies = found.copies
-    assert copies is not None
-    # input 1x512 and state 2x1x128 of 4 bytes and one int64; out come 1x1 and 2x1x128.
-    assert (copies.input_bytes, copies.output_bytes) == (4 * (512 + 256) + 8, 4 * (1 + 256))
-
-
 def test_an_operator_without_a_kernel() -> None:
     rows = as_gpu(
         on_cpu=lambda each: each["op_name"] == "LSTM",
@@ -145,23 +125,6 @@ def test_an_operator_without_a_kernel() -> None:
     assert (copies.to_host, copies.to_host_bytes) == (1, 1000)
     assert (copies.to_device, copies.to_device_bytes) == (2, 2000)
     assert sum(row.nodes for row in found.providers) == sum(found.operators.values())
-
-
-def test_a_node_that_onnxruntime_prefers_on_the_cpu() -> None:
-    rows = as_gpu(on_cpu=lambda each: each["op_name"] == "ReduceMean")
-    [name] = {
-        each["name"].removesuffix("_kernel_time")
-        for row in rows
-        for each in row.get("events", [])
-        if each["op_name"] == "ReduceMean"
-    }
-
-    assert judged(rows, FORCED.format(name=name)).fallbacks[0].why == "optimizer"
-    assert judged(rows, FORCED.format(name=name)).verdict == "works"
-    assert judged(rows).fallbacks == (
-        Fallback(name=name, op="ReduceMean", why="unknown", ms=judged(rows).fallbacks[0].ms),
-    )
-    assert judged(rows).verdict == "cpu-fallback"
 
 
 @pytest.mark.parametrize(

@@ -112,45 +112,14 @@ def test_a_node_is_work_on_shapes_where_every_turn_of_its_loop_is() -> None:
     ("log", "why"),
     [
         (NO_KERNEL.format("Loop", "x"), "no-kernel"),
-        (NO_KERNEL.format("Loop", "another"), "no-kernel"),  # no node of that kind has one
-        (NO_KERNEL.format("If", "x"), "unknown"),  # a name may be given twice, in two graphs
+        (NO_KERNEL.format("Loop", "another"), "no-kernel"),
+        (NO_KERNEL.format("If", "x"), "unknown"),
         (FORCED.format("x"), "optimizer"),
         (FORCED.format("another"), "unknown"),
-        (NO_KERNEL.format("Loop", "another") + FORCED.format("x"), "optimizer"),
-        (NO_KERNEL.format("Loop", "x") + FORCED.format("x"), "no-kernel"),
-        ("", "unknown"),
     ],
 )
 def test_why_a_node_is_on_the_cpu_is_what_the_log_says_of_it(log: str, why: str) -> None:
     assert [row.why for row in ran(node("a"), node("x", "Loop", CPU), log=log).fallbacks] == [why]
-
-
-def test_the_slowest_fallback_comes_first_and_copies_are_none() -> None:
-    events = (
-        node("fast", "Loop", CPU, microseconds=500),
-        node("slow", "LSTM", CPU, microseconds=1500),
-        node("copy", "MemcpyToHost", CPU),
-    )
-    found = ran(*events)
-
-    assert [(row.name, row.op, row.ms) for row in found.fallbacks] == [
-        ("slow", "LSTM", 1.5),
-        ("fast", "Loop", 0.5),
-    ]
-
-
-def test_the_share_of_each_provider_is_its_nodes_and_its_time() -> None:
-    events = (
-        node("a", microseconds=1234),
-        node("a", microseconds=1000),
-        node("x", "LSTM", CPU, microseconds=500),
-        node("copy", "MemcpyToHost", microseconds=9999),
-    )
-
-    assert [asdict(row) for row in ran(*events).providers] == [
-        {"provider": GPU, "nodes": 1, "ms": 2.234},
-        {"provider": CPU, "nodes": 1, "ms": 0.5},
-    ]
 
 
 def test_copies_are_those_of_a_run_and_what_the_application_copies_besides() -> None:
@@ -185,10 +154,8 @@ def test_copies_are_those_of_a_run_and_what_the_application_copies_besides() -> 
     ("error", "noted"),
     [
         ("CUDA failure 2: out of memory ; GPU=0 ;", ["cuda-failure-2"]),
-        ("CUDA failure 2: no room ; GPU=0 ;", ["cuda-failure-2"]),
         ("CUDA failure 700: an illegal memory access was encountered ;", []),
         ("Fail: FAILED TO ALLOCATE memory for requested buffer", ["cuda-failure-2"]),
-        ("Fail: something else", []),
     ],
 )
 def test_a_run_that_failed_on_the_gpu_names_its_error(error: str, noted: list[str]) -> None:
@@ -202,41 +169,11 @@ def test_a_run_that_failed_on_the_gpu_names_its_error(error: str, noted: list[st
     assert found.evidence == ("other: no", f"{CUDA}: {error}")
 
 
-def test_a_long_error_is_cut() -> None:
-    error = "".join(f"{number:03}," for number in range(200))
-    found = ran(failed=(Failed(key=CUDA, shape=0, error=error),))
-
-    assert values_of(found)["step"] == error[:200]
-    assert found.evidence == (f"{CUDA}: {error[:400]}",)
-
-
 def test_a_session_that_was_never_made_names_the_step() -> None:
     found = ran(made={}, step="session cuda")
 
     assert found.verdict == "crashed"
     assert values_of(found) == {"step": "session cuda", "end": "error"}
-
-
-def test_a_model_that_fails_on_the_cpu_has_crashed_whatever_the_gpu_did() -> None:
-    error = "Fail: no such operator"
-    found = ran(failed=(Failed(key="cpu", shape=0, error=error),))
-
-    assert (found.verdict, values_of(found)) == ("crashed", {"step": error, "end": "exit"})
-    assert notes(found) == [("model-crashes", {})]
-
-
-def test_a_process_that_ended_early_names_its_step_and_its_end() -> None:
-    found = ran(ended=False, step="run cuda shape 1", end="SIGSEGV")
-
-    assert values_of(found) == {"step": "run cuda shape 1", "end": "SIGSEGV"}
-    assert notes(found) == [("model-crashes", {})]
-
-
-@pytest.mark.parametrize(
-    "log", ["std::bad_alloc", "MemoryError: ", "Failed to allocate memory for requested buffer"]
-)
-def test_a_process_that_had_no_memory_is_told_as_such(log: str) -> None:
-    assert notes(ran(ended=False, log=log)) == [("model-memory", {})]
 
 
 X = Tensor(name="x", type="tensor(float)", shape=(1, 3))
@@ -250,8 +187,6 @@ FREE = Tensor(name="n", type="tensor(float)", shape=(1, "batch"))
         ((X, FREE), True, False),
         ((X,), False, False),
         ((Tensor(name="n", type="tensor(float)", shape=(None, 3)),), False, True),
-        ((Tensor(name="n", type="tensor(float)", shape=(-1, 3)),), False, True),
-        ((Tensor(name="n", type="tensor(float)", shape=(0, 3)),), False, False),
     ],
 )
 def test_shapes_are_guessed_where_one_is_free_and_none_was_given(
@@ -273,8 +208,7 @@ def test_shapes_are_guessed_where_one_is_free_and_none_was_given(
     [
         (1e-3, "float32", "float", True),
         (1.1e-3, "float32", "float", False),
-        (2e-2, "float16", "float", True),
-        (2e-2, "float32", "float16", True),  # it computes in float16, and gives float32
+        (2e-2, "float32", "float16", True),
         (2.1e-2, "float16", "float", False),
         (None, "float32", "float", False),
     ],
@@ -289,32 +223,6 @@ def test_half_as_exact_numbers_may_deviate_more(
     assert row.tolerance == (2e-2 if "float16" in {kind, event} else 1e-3)
     assert found.float16 == (event == "float16")
     assert found.verdict == ("works" if right else "wrong-result")
-
-
-def test_outputs_are_checked_in_the_order_of_the_shapes_and_of_the_gpu_alone() -> None:
-    compared = {
-        (CUDA, 1): (output(0.5, "late"),),
-        (CUDA, 0): (output(0.0, "y"), output(0.5, "z")),
-        ("cuda-graph", 0): (output(0.9, "other"),),
-    }
-    found = ran(compared=compared)
-
-    assert [(row.name, row.shape, row.right) for row in found.checked] == [
-        *(("y", 0, True), ("z", 0, False), ("late", 1, False)),
-    ]
-    assert values_of(found) == {"outputs": "z, late"}
-
-
-@pytest.mark.parametrize(
-    ("again", "verdict"), [(None, "works"), (0.5, "works"), (1e-3, "wrong-result")]
-)
-def test_an_output_is_random_where_the_cpu_deviates_from_itself(
-    again: float | None, verdict: str
-) -> None:
-    found = ran(outputs=(output(0.5), output(0.0, "z")), repeated=(output(again),))
-
-    assert found.verdict == verdict
-    assert notes(found) == ([("outputs-random", {"outputs": "y"})] if verdict == "works" else [])
 
 
 def test_an_output_without_numbers_is_not_said_to_be_random() -> None:
@@ -365,25 +273,6 @@ def test_tf32_is_the_reason_where_all_is_right_without_it(
     assert notes(found) == ([("tf32-deviates", {"deviation": "0.006"})] if works else [])
     if not works:
         assert values_of(found) == {"outputs": "y, z"}
-
-
-def test_times_and_memory_are_those_of_each_configuration() -> None:
-    times = {
-        (CUDA, 0, "first"): [(30.0,), (31.0,)],
-        (CUDA, 0, "warm"): [(3.0, 2.0)],
-        (CUDA, 1, "first"): [(99.0,)],
-        ("cpu", 0, "first"): [(8.0,)],
-    }
-    found = ran(times=times, memory={CUDA: 1 << 20, "cpu": 5}, release="1.26.0", gpu="A10 (8.6)")
-
-    assert found.create_ms == {"cpu": 2.0, CUDA: 90.5}
-    assert found.first_ms == {"cpu": 8.0, CUDA: 30.0}
-    assert found.second_ms == {CUDA: 3.0}
-    assert (found.gpu_memory_bytes, found.onnxruntime, found.gpu) == (
-        1 << 20,
-        "1.26.0",
-        "A10 (8.6)",
-    )
 
 
 def test_where_the_gpu_was_not_tried_nothing_is_said_of_it() -> None:

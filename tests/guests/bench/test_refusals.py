@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.guests.bench.bench import Timing, has_tf32, timing
 from ortgpu_fix.guests.bench.measurement import Measurement, Tensor
 from ortgpu_fix.guests.bench.refusal import refusal
 
@@ -50,13 +49,7 @@ def test_what_a_release_does_not_load_is_told_with_its_number(
     ("error", "code"),
     [
         ("x: External data of y is missing", "model-external-data"),
-        ("external initializer z", "model-external-data"),
-        ("cannot get file size: no such file", "model-external-data"),
-        ("Deserialize tensor w failed", "model-external-data"),
         ("Load model failed: INVALID_PROTOBUF", "model-unreadable"),
-        ("No graph was found in the protobuf.", "model-unreadable"),
-        ("NO_SUCHFILE", "model-unreadable"),
-        ("ModelProto does not have a graph.", "model-unreadable"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_told_with_what_was_said(error: str, code: str) -> None:
@@ -64,16 +57,6 @@ def test_what_is_wrong_with_the_file_is_told_with_what_was_said(error: str, code
         code,
         {"file": "m.onnx", "problem": error.partition("x: ")[2] or error},
     )
-
-
-def test_a_problem_is_one_line_without_the_name_of_its_class() -> None:
-    error = "Fail: [ONNXRuntimeError] : 1 : FAIL : one\n   two " + "".join(
-        f"{number:03} " for number in range(100)
-    )
-    _, values = refused("load", error=error)
-
-    assert values["problem"].startswith("one two 000 001")
-    assert len(values["problem"]) == 300
 
 
 def test_what_is_wrong_with_the_inputs() -> None:
@@ -97,7 +80,7 @@ def test_what_is_wrong_with_the_inputs() -> None:
     assert refused("shapes", error="no", shapes="odd")[1]["tried"] == ""
 
 
-@pytest.mark.parametrize("more", ["", " bfloat16", " Int4x2"])
+@pytest.mark.parametrize("more", ["", " bfloat16"])
 def test_an_output_that_numpy_has_no_type_for_is_no_matter_of_shapes(more: str) -> None:
     """Releases up to 1.20 do not name the type: the outputs are, as the model declares them."""
     outputs = tuple(
@@ -115,43 +98,8 @@ def test_an_output_that_numpy_has_no_type_for_is_no_matter_of_shapes(more: str) 
     )
 
 
-@pytest.mark.parametrize("code", ["load", "shapes", "other"])
+@pytest.mark.parametrize("code", ["load", "other"])
 def test_a_lack_of_memory_is_told_whatever_was_tried(code: str) -> None:
     for error in ("std::bad_alloc", "Failed to allocate memory for requested buffer"):
         assert refused(code, error=error) == ("model-memory", {"file": "m.onnx"})
     assert refused("memory") == ("model-memory", {"file": "m.onnx"})
-
-
-def measured(**times: list[float]) -> Timing:
-    rows = {("cuda", 1, kind): [tuple(values)] for kind, values in times.items()}
-    return timing(Measurement(times=rows), "cuda", 1)
-
-
-def test_the_numbers_of_some_runs() -> None:
-    found = measured(
-        first=[90.0, 80.0], warm=[5.0, 4.0], steady=[1.0, 2.0, 3.0, 4.0, 5.0], changed=[7.0, 9.0]
-    )
-
-    assert found == Timing(
-        key="cuda",
-        shape=1,
-        first_ms=90.0,
-        warm_ms=(5.0, 4.0),
-        median_ms=3.0,
-        low_ms=2.0,
-        high_ms=4.0,
-        least_ms=1.0,
-        runs=5,
-        changed_ms=8.0,
-    )
-    assert measured(first=[1.0]) == Timing(key="cuda", shape=1, first_ms=1.0)
-    once = measured(steady=[1.23456])
-    assert (once.low_ms, once.median_ms, once.high_ms, once.least_ms) == (1.2346,) * 4
-    assert (once.runs, once.first_ms, once.changed_ms) == (1, None, None)
-
-
-@pytest.mark.parametrize(
-    ("release", "has"), [("1.17.3", False), ("1.18.0", True), ("2.0", True), (None, False)]
-)
-def test_which_releases_know_tf32(release: str | None, *, has: bool) -> None:
-    assert has_tf32(release) is has

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ortgpu_fix.guests.explain import fix as fixing
-from ortgpu_fix.guests.explain.fix import MATCH, Fix
+from ortgpu_fix.guests.explain.fix import Fix
 from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.plan.model import Plan, PlanVerdict
-from ortgpu_fix.plan.reasons import Finding, Severity, finding, reason
+from ortgpu_fix.plan.reasons import Severity, finding, reason
 
 
 def fix_for(*args: Any, **words: Any) -> Fix:
@@ -59,11 +59,7 @@ def planned_with(asked: list[tuple[str, ...]], made: Plan) -> Callable[[tuple[st
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        *((code, "mend-owner") for code in ("no-gpu", "no-driver", "driver-failed")),
-        *((code, "mend-by-hand") for code in ("onnxruntime-shadowed", "gpus-hidden")),
-    ],
+    ("code", "why"), [*((code, "mend-by-hand") for code in ("onnxruntime-shadowed", "gpus-hidden"))]
 )
 def test_what_only_the_owner_of_a_machine_can_mend(code: str, why: str) -> None:
     """Not what stands in front of the environment: that is the user's own."""
@@ -74,26 +70,8 @@ def test_what_only_the_owner_of_a_machine_can_mend(code: str, why: str) -> None:
     assert made == Fix(reason(why), finding=found)
 
 
-def test_nothing_is_the_user_s_alone_unless_that_is_said() -> None:
-    here = Observation("confirmed", (finding("cpu-build-installed", "error"),))
-
-    assert fix_for([cause()], [here], FIXABLE) == Fix(reason("mend-here"), ("--apply",))
-
-
-def test_one_finding_that_packages_mend_is_enough_for_a_command() -> None:
-    found = finding("no-driver", "error"), finding("cpu-build-installed", "error")
-
-    def by_user(one: Finding) -> bool:
-        return one.code == "no-driver"
-
-    made = fix_for([cause()], [Observation("confirmed", found)], FIXABLE, by_user=by_user)
-
-    assert made == Fix(reason("mend-here"), ("--apply",))
-
-
-@pytest.mark.parametrize("code", ["installed-conda", "installed-editable", "environment-read-only"])
-def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command(code: str) -> None:
-    held = finding(code, "error")
+def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command() -> None:
+    held = finding("installed-conda", "error")
     plan = FIXABLE._replace(findings=(finding("gpus-hidden", "warning"), held))
 
     made = fix_for([cause()], [Observation("unseen")], plan)
@@ -101,24 +79,11 @@ def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command(code: str) 
     assert made == Fix(reason("mend-by-hand"), finding=held)
 
 
-def test_the_worst_alone_say_whose_program_it_is() -> None:
-    """A warning is of this environment, too; what ended the other program is not."""
-    causes = [cause(origin="frozen"), cause("warning")]
-
-    assert fix_for(causes, [Observation("unseen")] * 2, FIXABLE) == Fix(
-        reason("mend-other-program")
-    )
-    assert fix_for([cause(), cause(origin="frozen")], [Observation("unseen")] * 2, FIXABLE) == Fix(
-        reason("mend-here"), ("--apply",)
-    )
-
-
 @pytest.mark.parametrize(
     ("severity", "fixable", "made"),
     [
         ("error", False, Fix(reason("mend-by-hand"))),
         ("error", True, Fix(reason("mend-here"), ("--apply",))),
-        ("warning", False, Fix(reason("mend-by-hand"))),
         ("info", False, Fix(reason("mend-by-hand"))),
     ],
 )
@@ -133,7 +98,6 @@ def test_what_no_package_mends_is_not_sent_to_apply(
     ("severity", "verdict", "made"),
     [
         ("info", "fixable", Fix(reason("mend-found"), ("--apply",), CLASH)),
-        ("warning", "fixable", Fix(reason("mend-found"), ("--apply",), CLASH)),
         ("error", "fixable", Fix(reason("mend-by-hand"))),
         ("info", "impossible", Fix(reason("mend-found-by-hand"), (), CLASH)),
         ("info", "healthy", Fix(reason("mend-right"), ("verify",))),
@@ -163,99 +127,6 @@ def test_what_the_command_does_not_mend_is_named_beside_what_it_mends(
     assert fix_for(causes, here, plan) == Fix(PART, APPLY)
 
 
-def test_all_that_stays_is_named() -> None:
-    memory = cause(code="out-of-memory", fixable=False)
-    stays = reason("mend-part", mended="cudnn-9-missing", stays="out-of-memory, no-gpu-visible")
-
-    made = fix_for([OURS, memory, LOST], [Observation("unseen")] * 3, FIXABLE)
-
-    assert made == Fix(stays, APPLY)
-
-
-def test_where_no_command_mends_anything_none_is_told_to_mend_a_part() -> None:
-    memory = cause(code="out-of-memory", fixable=False)
-
-    made = fix_for([LOST, memory], [Observation("unseen")] * 2, FIXABLE)
-
-    assert made == Fix(reason("mend-by-hand"))
-
-
-@pytest.mark.parametrize(
-    ("other", "said"),
-    [
-        (LOST._replace(certain=False), Observation("unseen")),
-        (LOST, Observation("not-so")),
-        (LOST, Observation("confirmed", (finding("two-cuda-majors", "error"),))),
-        (OURS, Observation("unseen")),
-        (LOST._replace(severity="warning"), Observation("unseen")),
-    ],
-)
-def test_nothing_stays_that_is_not_certain_not_so_here_or_mended_too(
-    other: Explanation, said: Observation
-) -> None:
-    made = fix_for([OURS, other], [Observation("unseen"), said], FIXABLE)
-
-    assert made == Fix(reason("mend-here"), APPLY)
-
-
-def test_what_only_a_person_mends_stays_and_torch_without_its_flag() -> None:
-    torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
-    seen = Observation("confirmed", (finding("no-driver", "error"),))
-
-    def told(causes: list[Explanation], here: list[Observation]) -> Fix:
-        return fix_for(causes, here, FIXABLE, lambda _: FIXABLE, by_user=lambda _: True)
-
-    assert told([OURS, LOST], [Observation("unseen"), seen]).why == PART
-    kept = reason("mend-part", mended="cudnn-9-missing", stays="torch-without-cuda")
-    assert told([OURS, torch], [Observation("unseen")] * 2) == Fix(kept, APPLY)
-    both = Fix(reason("mend-here"), (*MATCH, "--apply"))
-    for other in (OURS, torch._replace(code="torch-without-this-gpu")):
-        assert told([torch, other], [Observation("unseen")] * 2) == both
-
-
-def test_what_the_command_is_for_does_not_stay() -> None:
-    """Although it leaves torch alone, where no plan changes that."""
-    torch = cause(code="torch-without-cuda", commands=("ortgpu-fix --torch match --apply",))
-
-    made = fix_for([torch, OURS], [Observation("unseen")] * 2, FIXABLE, lambda _: PLAN)
-
-    assert made == Fix(reason("mend-here"), APPLY)
-
-
-def test_a_cause_that_is_not_so_here_is_not_what_a_command_mends() -> None:
-    made = fix_for([LOST, OURS], [Observation("unseen"), Observation("not-so")], FIXABLE)
-
-    assert made == Fix(reason("mend-by-hand"))
-
-
-def test_warnings_that_stay_end_no_program() -> None:
-    causes = [cause("warning"), cause("warning", fixable=False)]
-
-    assert fix_for(causes, [Observation("unseen")] * 2, FIXABLE).why == reason("mend-here")
-
-
-@pytest.mark.parametrize(
-    ("commands", "arguments"),
-    [
-        ((), ("--apply",)),
-        (("nvidia-smi -L",), ("--apply",)),
-        (
-            ("pip list", 'ortgpu-fix --ort ">=1.24" --apply'),
-            ("--ort", ">=1.24", "--apply"),
-        ),
-    ],
-)
-def test_a_plan_that_mends_it_is_applied_with_the_flags_of_the_remedy(
-    commands: tuple[str, ...], arguments: tuple[str, ...]
-) -> None:
-    asked: list[tuple[str, ...]] = []
-    causes, here = [cause(commands=commands)], [Observation("confirmed")]
-
-    made = fix_for(causes, here, FIXABLE, planned_with(asked, FIXABLE))
-
-    assert made == Fix(reason("mend-here"), arguments)
-
-
 def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None:
     """A driver that runs no newer release: `--ort ">=1.19" --apply` was promised, and refused."""
     asked: list[tuple[str, ...]] = []
@@ -268,44 +139,11 @@ def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None
     assert asked == [("--ort", ">=1.19")]
 
 
-def test_a_plan_is_made_anew_for_other_flags_alone() -> None:
-    """The one without flags is known: making it costs the user's time."""
-    asked: list[tuple[str, ...]] = []
-
-    made = fix_for([cause()], [Observation("confirmed")], PLAN, planned_with(asked, PLAN))
-
-    assert made == Fix(reason("mend-right"), ("verify",))
-    assert asked == [MATCH]
-
-
-def test_a_torch_that_is_kept_may_be_changed_by_the_flags_of_the_remedy() -> None:
-    """Although only the user decides it: the remedy has asked."""
-    here = [Observation("confirmed", (finding("torch-no-gpu-code", "error"),))]
-    remedy = cause(commands=("ortgpu-fix --torch match --apply",))
-    asked: list[tuple[str, ...]] = []
-
-    made = fix_for([remedy], here, PLAN, planned_with(asked, FIXABLE), by_user=lambda _: True)
-
-    assert made == Fix(reason("mend-here"), (*MATCH, "--apply"))
-    assert asked == [MATCH]
-
-
-def test_what_stops_every_plan_is_its_first_error() -> None:
-    worth, stop = finding("cpu-build-installed", "warning"), finding("driver-too-old", "error")
-    plan = PLAN._replace(verdict="impossible", findings=(worth, stop, finding("no-gpu", "error")))
-
-    assert fix_for([cause()], [Observation("not-so")], plan) == Fix(
-        reason("mend-owner"), finding=stop
-    )
-
-
 @pytest.mark.parametrize(
     ("state", "fixable", "why", "arguments"),
     [
         ("confirmed", True, "mend-right", ("verify",)),
         ("confirmed", False, "mend-by-hand", ()),
-        ("not-so", True, "mend-right", ("verify",)),
-        ("not-so", False, "mend-right", ("verify",)),
         ("unseen", True, "mend-verify", ("verify",)),
     ],
 )
@@ -317,12 +155,6 @@ def test_where_the_packages_are_right(
     assert made == Fix(reason(why), arguments)
 
 
-def test_a_warning_that_no_package_mends_and_nobody_sees_needs_nothing() -> None:
-    made = fix_for([cause("warning", fixable=False)], [Observation("unseen")], PLAN)
-
-    assert made == Fix(reason("mend-right"), ("verify",))
-
-
 # No known failure is in the log: https://github.com/hacksider/Deep-Live-Cam/issues/1862, where
 # onnxruntime-gpu for CUDA 13 stood beside a torch for CUDA 12.
 
@@ -331,12 +163,7 @@ MISSING = finding("library-missing", "error")
 
 
 @pytest.mark.parametrize(
-    "code",
-    [
-        *("consumers-disagree", "cpu-build-installed", "folder-overwritten", "library-unfit"),
-        *("torch-cudnn-newer", "torch-cudnn-older", "torch-driver-too-old", "torch-no-gpu-code"),
-        *("torch-other-cuda", "torch-without-cuda", "two-cuda-majors", "shared-folder"),
-    ],
+    "code", [*("consumers-disagree", "cpu-build-installed", "torch-no-gpu-code", "two-cuda-majors")]
 )
 def test_without_a_known_failure_a_clash_that_the_plan_finds_is_told(code: str) -> None:
     clash = finding(code, "warning")

@@ -14,7 +14,6 @@ TABLE = parse_failures(load_table("failures"))
 BUILD = "['AzureExecutionProvider', 'CPUExecutionProvider']\n"
 SESSION = "Providers: ['CPUExecutionProvider']\n"
 WANTED = "pip install onnxruntime-gpu\n"
-ZLIB = "because zlibwapi.dll is missing from your computer.\n"
 
 
 def codes(log: str, *, has_gpu: bool = False) -> list[str]:
@@ -27,13 +26,7 @@ def only(log: str) -> Explanation:
 
 
 @pytest.mark.parametrize(
-    ("printed", "code"),
-    [
-        (BUILD, "cpu-build-in-use"),
-        ('providers: ["AzureExecutionProvider", "CPUExecutionProvider"]', "cpu-build-in-use"),
-        (SESSION, "cpu-fallback"),
-        ('get_providers() is ["CPUExecutionProvider"]', "cpu-fallback"),
-    ],
+    ("printed", "code"), [(BUILD, "cpu-build-in-use"), (SESSION, "cpu-fallback")]
 )
 def test_what_a_program_for_cpus_prints_is_an_error_only_where_a_gpu_was_wanted(
     printed: str, code: str
@@ -41,11 +34,6 @@ def test_what_a_program_for_cpus_prints_is_an_error_only_where_a_gpu_was_wanted(
     assert only(printed).severity == "info"
     assert codes(printed) == codes(WANTED + printed) == codes(printed, has_gpu=True) == [code]
     assert only(WANTED + printed).severity != "info"
-
-
-def test_what_has_one_reason_is_certain() -> None:
-    assert only(ZLIB).certain
-    assert not only(WANTED + SESSION).certain
 
 
 def test_what_means_nothing_for_sure_is_not_the_reason_of_anything() -> None:
@@ -56,30 +44,16 @@ def test_what_means_nothing_for_sure_is_not_the_reason_of_anything() -> None:
     assert fix_for([only(BUILD)], (), None).why.code == "mend-if-wanted"
 
 
-def test_what_is_certain_leaves_no_place_for_what_may_be() -> None:
-    assert codes(f"{BUILD}{ZLIB}") == ["zlibwapi-missing"]
-
-
 @pytest.mark.parametrize(
     "code",
     [
         "ort.InferenceSession(path, providers=['CPUExecutionProvider'])",
-        "session.set_providers(['CPUExecutionProvider'])",
         "providers = ['CPUExecutionProvider']",
-        "when using ['CPUExecutionProvider']",
         "InferenceSession(…, providers=['AzureExecutionProvider', 'CPUExecutionProvider'])",
     ],
 )
 def test_code_is_no_output(code: str) -> None:
     assert codes(WANTED + code) == []
-
-
-def test_that_a_gpu_was_wanted_may_stand_in_a_later_piece() -> None:
-    search = Search(TABLE)
-    search.feed(BUILD)
-    assert [each.severity for each in search.explanations()] == ["info"]
-    search.feed("CUDA failure 100: no CUDA-capable device is detected with CUDAExecutionProvider\n")
-    assert [each.code for each in search.explanations()] == ["cpu-build-in-use", "no-gpu-visible"]
 
 
 PTX = "CUDA error: the provided PTX was compiled with an unsupported toolchain\n"
@@ -96,10 +70,6 @@ def test_nothing_is_promised_of_a_program_without_anything_of_ours(error: str) -
     assert "ortgpu-fix --apply" in ours.commands
     assert not [line for line in theirs.commands if line.startswith("ortgpu-fix")]
     assert fix_for([theirs], (), None).why.code == "mend-by-hand"
-
-
-def test_a_library_that_is_missing_is_brought_whoever_asks_for_it() -> None:
-    assert only("Library libcublas.so.12 is not found or cannot be loaded").fixable
 
 
 def test_what_may_have_any_reason_is_looked_into_and_not_mended() -> None:
@@ -141,12 +111,8 @@ def test_packages_mend_it_where_the_program_runs_on_them(log: str, why: str) -> 
         ("ai.onnxruntime.OrtException\n" + KERNEL, "java"),
         ("onnxruntime-node\n" + KERNEL, "node"),
         ("at site-packages/x.py\nai.onnxruntime.OrtException\n" + KERNEL, None),
-        ("Docker image, CUDA in a container\n" + KERNEL, None),
-        ("ai.onnxruntime.OrtException\n" + OLD, "java"),
         ("Microsoft.ML.OnnxRuntime.Gpu\n" + OLD, "dotnet"),
-        ("onnxruntime-node\n" + OLD, "node"),
         ("com.microsoft.onnxruntime:onnxruntime_gpu:1.20.0\n" + OLD, "java"),
-        ("ai.onnxruntime.Ort\n<artifactId>onnxruntime_gpu</artifactId>\n" + OLD, "java"),
         ("ai.onnxruntime.Ort\nonnxruntime_gpu-1.20.0-cp311\n" + OLD, None),
         ("ai.onnxruntime.Ort\nNo CUDA capable device: no CUDA-capable device is detected", None),
     ],
@@ -179,12 +145,7 @@ def test_a_program_that_brings_onnxruntime_is_told_of_its_own_packages(log: str)
 
 
 @pytest.mark.parametrize(
-    "own",
-    [
-        *("RUN pip install x", "RUN pip3 install x", "RUN python3 -m pip install x"),
-        *("RUN uv pip install x", "RUN uv sync", "FROM python:3.11-slim", "FROM nvidia/cuda:12.4"),
-        *("docTR in Docker (python:3.11-slim)", "FROM pytorch/pytorch:2.4"),
-    ],
+    "own", [*("RUN python3 -m pip install x", "RUN uv sync", "FROM nvidia/cuda:12.4")]
 )
 def test_packages_mend_an_image_of_one_s_own(own: str) -> None:
     """What they cannot mend is up to the host there, too, and a ready image stays its author's."""
@@ -197,45 +158,6 @@ def test_packages_mend_an_image_of_one_s_own(own: str) -> None:
         assert (ready.origin in {"container", "image"}, ready.fixable) == (True, False)
         assert "toolkit on the host" not in mine.remedy
     assert explain_log(log + own + "\n" + lost, TABLE)[0].origin == "container"
-
-
-NO_MODULE = "ModuleNotFoundError: No module named 'onnxruntime'\n"
-
-
-@pytest.mark.parametrize("log", [NO_MODULE, "No onnxruntime backend found.\n"])
-def test_without_onnxruntime_it_is_installed_for_the_gpu_where_one_was_wanted(log: str) -> None:
-    (wanted,), (maybe,) = explain_log(WANTED + log, TABLE), explain_log(log, TABLE)
-
-    assert (wanted.code, wanted.severity, wanted.fixable) == ("onnxruntime-missing", "error", True)
-    assert (maybe.code, maybe.severity, maybe.fixable) == ("onnxruntime-missing", "info", False)
-    assert fix_for([maybe], (), None).why.code == "mend-if-wanted"
-
-
-@pytest.mark.parametrize("name", ["onnxruntime.capi", "onnxruntime_genai", "onnxruntime-web", "x"])
-def test_another_module_than_onnxruntime_is_none_of_ours(name: str) -> None:
-    assert explain_log(f"{WANTED}No module named '{name}'", TABLE) == ()
-
-
-def test_without_onnxruntime_what_kept_pip_from_installing_it_comes_first() -> None:
-    pip = "ERROR: No matching distribution found for onnxruntime-gpu\n"
-
-    found = only(pip + NO_MODULE)
-    assert (found.code, found.consequences) == ("no-wheel", ("onnxruntime-missing",))
-
-
-@pytest.mark.parametrize("trace", ["Failed to execute script", "immich_machine_learning"])
-def test_no_package_brings_onnxruntime_into_a_program_or_image_of_others(trace: str) -> None:
-    found = only(WANTED + trace + "\n" + NO_MODULE)
-
-    assert found.origin in {"frozen", "image"}
-    assert not found.fixable
-
-
-def test_where_no_library_is_named_nothing_stands_in_parentheses() -> None:
-    log = "The type initializer for 'Microsoft.ML.OnnxRuntime.NativeMethods' threw an exception"
-
-    assert "was not found. The package" in explain_log(log, TABLE)[0].cause
-    assert "文件。安装的包" in explain_log(log, TABLE, "zh")[0].cause
 
 
 BLAS = "Library cublas64_12.dll is not found or cannot be loaded\n"
@@ -264,56 +186,6 @@ def test_what_loads_cuda_by_itself_is_told_which_of_its_releases_fit(
     assert (ITS_OWN in found[0].remedy) is besides
 
 
-def test_a_session_that_fell_back_is_its_program_s_matter() -> None:
-    search = Search(TABLE)
-    search.feed("WARN ort::execution_providers] No execution providers registered successfully.")
-
-    assert [each.origin for each in search.explanations()] == ["rust"]
-
-
-def test_no_package_mends_the_cudnn_of_a_program_that_brings_onnxruntime() -> None:
-    search = Search(TABLE)
-    search.feed("at ai.onnxruntime.OrtSession\nCUDNN_STATUS_NOT_INITIALIZED\n")
-
-    found = search.explanations()
-    assert [(each.code, each.origin) for each in found] == [("cudnn-mismatch", "java")]
-    assert [(each.fixable, each.commands) for each in found] == [(False, ())]
-
-
-def test_nothing_is_mended_where_nothing_was_found() -> None:
-    assert Search(TABLE).fix_label(()) == "mend-by-python"
-
-
-def test_who_brings_onnxruntime_and_who_loads_cuda_besides() -> None:
-    origins = parse_failures(load_table("failures")).origins
-    besides = [each.code for each in origins if each.besides]
-    bundled = {each.code for each in origins if each.bundled}
-
-    assert besides == ["ctranslate2"]
-    assert bundled == {"frozen", "dotnet", "rust", "node", "java", "nix", "sherpa", "cpp", "own"}
-
-
-@pytest.mark.parametrize(
-    "card", ["AMD RX 7900 XTX", "Radeon RX 6700 XT", "AMD RX7800", "Intel UHD Graphics 630"]
-)
-def test_no_package_brings_cuda_to_a_gpu_of_amd(card: str) -> None:
-    found = only(f"{card}\nsite-packages\nonnxruntime-gpu\n{MISSING}")
-
-    assert (found.origin, found.fixable, found.commands) == ("amd", False, ())
-    assert "CUDA runs only on NVIDIA GPUs" in found.remedy
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        *("NVIDIA A10", "GeForce MX450", "Quadro P620", "GTX 1080", "GTX 1660"),
-        *(f"RTX {series}0" for series in (208, 306, 407, 509)),
-    ],
-)
-def test_a_gpu_of_nvidia_beside_one_of_amd_may_be_meant(other: str) -> None:
-    assert only(f"Radeon RX 6700 XT, {other}\nsite-packages\n{MISSING}").fixable
-
-
 # What failed before a session that has the GPU
 
 USED = "Applied providers: ['CUDAExecutionProvider', 'CPUExecutionProvider'], with options: {}\n"
@@ -324,14 +196,10 @@ NOT_USED = "Applied providers: ['CPUExecutionProvider'], with options: {}\n"
     ("pieces", "over"),
     [
         (("site-packages\n", MISSING, USED), True),
-        (("site-packages\n", MISSING, KERNEL, USED.replace("['C", "['Tensorrt', 'C")), True),
         (("site-packages\n", MISSING, USED, NOT_USED), False),
         (("site-packages\n", USED, MISSING), False),
-        (("site-packages\n", MISSING, USED, KERNEL), False),
         (("site-packages\n", KERNEL, USED, MISSING), False),
-        (("site-packages\n", MISSING, USED, "bye\n"), True),
         (("site-packages\n", USED, MISSING, USED), True),
-        (("site-packages\n", MISSING, NOT_USED), False),
         (("site-packages\n", USED), False),
     ],
 )
@@ -353,12 +221,4 @@ def test_more_of_the_same_error_than_is_shown_is_not_over_either() -> None:
     search = Search(TABLE)
     search.feed(MISSING * 6 + USED + MISSING)
 
-    assert not search.is_over
-
-
-def test_information_alone_is_not_over() -> None:
-    search = Search(TABLE)
-    search.feed("Some nodes were not assigned to the preferred execution providers\n" + USED)
-
-    assert [each.severity for each in search.explanations()] == ["info"]
     assert not search.is_over

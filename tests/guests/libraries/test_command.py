@@ -162,14 +162,6 @@ def test_a_program_in_c_runs_after_the_line_that_is_printed(run: Run, tmp_path: 
     assert subprocess.run(["sh", "-c", script], check=False).returncode == 7
 
 
-def test_as_json_the_manifest_is_printed(run: Run, tmp_path: Path) -> None:
-    done = run("-d", "libs", "--json", wish="==1.26.0")
-
-    assert json.loads(done.stdout) == json.loads(
-        (tmp_path / "libs/ortgpu-fix-libraries.json").read_text()
-    )
-
-
 def test_a_version_that_pypi_lacks_is_told_with_what_it_was_taken_as(
     run: Run, tmp_path: Path
 ) -> None:
@@ -202,8 +194,6 @@ def test_on_windows_the_dlls_go_beside_the_program(tmp_path: Path) -> None:
     ("words", "told"),
     [
         ((), "`download` needs `-d DIR`"),
-        (("-d", "x", "--torch", "match"), "--libraries, --torch"),
-        (("-d", "x", "--python", "3.12"), "--libraries, --python"),
         (("-d", "x", "--provider", "tensorrt"), "--libraries, --provider tensorrt"),
         (("-d", "x", "--for", "y", "--ort", "1.26.0"), "--for, --ort"),
     ],

@@ -75,27 +75,22 @@ def test_what_an_earlier_run_wrote_is_replaced_and_what_is_not_needed_goes(tmp_p
     assert sorted(each.name for each in into.glob("*.so*")) == ["libcublas.so.13"]
 
 
-@pytest.mark.parametrize("theirs", ["libcublas.so.12", "libcublasLt.so.12"])
-def test_a_file_that_was_changed_is_left_and_named(tmp_path: Path, theirs: str) -> None:
+def test_a_file_that_was_changed_is_left_and_named(tmp_path: Path) -> None:
     wheels, into = again(tmp_path)
-    (into / theirs).write_bytes(b"of somebody else")
+    (into / "libcublas.so.12").write_bytes(b"of somebody else")
 
     with pytest.raises(Error) as refused:
         unpack(wheels, into, silent)
 
-    assert (refused.value.code, refused.value.values["files"]) == ("libraries-in-the-way", theirs)
-    assert (into / theirs).read_bytes() == b"of somebody else"
+    assert (refused.value.code, refused.value.values["files"]) == (
+        "libraries-in-the-way",
+        "libcublas.so.12",
+    )
+    assert (into / "libcublas.so.12").read_bytes() == b"of somebody else"
 
 
 @pytest.mark.parametrize(
-    "manifest",
-    [
-        "no JSON",
-        "[]",
-        '{"files": 1}',
-        '{"files": [{"name": "../x", "sha256": "0"}]}',
-        '{"files": [{}]}',
-    ],
+    "manifest", ["no JSON", '{"files": 1}', '{"files": [{"name": "../x", "sha256": "0"}]}']
 )
 def test_a_manifest_that_is_not_ours_removes_nothing(tmp_path: Path, manifest: str) -> None:
     into = tmp_path / "libraries"

@@ -13,19 +13,17 @@ from command import run_here
 import synthetic
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
-from ortgpu_fix.facts.driver import COMPAT
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.guests.machines.difference import Update, compare
 from ortgpu_fix.guests.machines.difference_report import difference_sections
 from ortgpu_fix.guests.machines.parse_lock import read_lock
 from ortgpu_fix.guests.machines.parsed_lock import ParsedPin
 from ortgpu_fix.matrix.load import load_matrix
-from ortgpu_fix.matrix.model import DriverFloor
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Reason
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.serving import against, plan_on_machine
+from ortgpu_fix.resolve.serving import against
 
 MATRIX = synthetic.matrix()
 KNOWN = ("7.0", "7.5", "9.0", "12.0")
@@ -42,18 +40,6 @@ NEW = pins("onnxruntime-gpu==1.31.0 ; python_version < '3.13'", "nvidia-cudnn-cu
 def compared(old: Any, new: Any, **hosts: Facts) -> Update:
     base = synthetic.facts(driver=None, gpus=None)
     return compare(old, new, hosts.items(), base, matrix=MATRIX, known=KNOWN)
-
-
-def test_what_a_bump_changes() -> None:
-    found = compared(OLD, NEW)
-
-    assert (found.old.driver, found.new.driver) == ("525.60.13", "580.65.06")
-    assert (found.old.cudnn, found.new.cudnn) == ("9.10.2", "9.28.0")
-    assert found.dropped == ("7.0",)
-    assert found.gained == ()
-    assert compared(NEW, OLD).gained == ("7.0",)
-    assert found.clashes == ()
-    assert found.hosts == ()
 
 
 def test_who_needs_another_cudnn() -> None:
@@ -93,36 +79,6 @@ def test_what_a_facts_file_has_is_compared_on_each_machine() -> None:
     assert host.loses_gpu_support
 
 
-def test_what_speaks_against_the_wheels_that_are_pinned() -> None:
-    """The rules would choose another cuDNN; a lock has the one that it has."""
-    machine = synthetic.facts(
-        *("onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 9.28.0", "nvidia-cublas-cu12 12.9.1"),
-        gpus=("7.0", "8.0"),
-        driver="12.8",
-    )
-    [why] = against(machine, MATRIX)
-
-    assert why.code == "library-no-gpu-code"
-    assert dict(why.values) == {"distribution": "nvidia-cudnn-cu12 9.28.0", "gpu": "7.0"}
-
-
-def test_a_release_that_the_matrix_does_not_hold_is_taken_to_work() -> None:
-    """It vanished from the index, or is newer; what it serves is not known."""
-    unknown = pins("onnxruntime-gpu==1.26.9", "nvidia-cudnn-cu12==9.10.2")
-    old_driver = synthetic.facts(driver="12.2", gpus=("8.0",))
-    gone, come = compared(unknown, NEW, a=old_driver), compared(OLD, unknown, a=old_driver)
-
-    assert (gone.old_unknown, gone.new_unknown) == ("1.26.9", None)
-    assert (come.old_unknown, come.new_unknown) == (None, "1.26.9")
-    assert (gone.gained, gone.dropped, come.gained, come.dropped) == ((), (), (), ())
-    assert [why.code for why in gone.hosts[0].after] == ["driver-too-old"]
-    assert gone.hosts[0].loses_gpu_support
-    assert come.hosts[0].after == ()
-    nothing = compared(OLD, pins("transformer==4.1"))
-    assert nothing.new_unknown is None
-    assert nothing.dropped == found_gpus(OLD)
-
-
 def test_what_a_lock_installs_is_judged_as_a_check_of_it_does() -> None:
     """`diff` said that it works there where `lock --check` said that it does not."""
     machine = synthetic.facts(driver="12.2", gpus=("8.0",))
@@ -139,28 +95,6 @@ def test_what_a_lock_installs_is_judged_as_a_check_of_it_does() -> None:
         assert back.after == ()
     [old] = compared(pins(*rows["lock-rival"]), pins(*whole), a=machine).hosts
     assert [why.code for why in old.before] == ["lock-rival"]
-
-
-def test_a_lock_that_leaves_libraries_to_the_machine_lacks_nothing_by_an_update() -> None:
-    machine = synthetic.facts(driver="12.2", gpus=("8.0",))
-    bare, newer = pins("onnxruntime-gpu==1.20.0"), pins("onnxruntime-gpu==1.26.0")
-    [host] = compared(bare, newer, a=machine).hosts
-    unknown = pins("onnxruntime-gpu==1.26.9")
-
-    assert (host.before, host.after) == ((), ())
-    assert compared(unknown, newer, a=machine).hosts[0].after == ()
-
-
-def test_wheels_that_are_newer_than_the_matrix_are_named() -> None:
-    new = pins("onnxruntime-gpu==1.31.0", "nvidia-cudnn-cu13==99.1", "numpy==99")
-
-    assert [str(row) for row in compared(OLD, new).uncounted] == ["nvidia-cudnn-cu13 99.1"]
-    assert [str(row) for row in compared(new, OLD).uncounted] == ["nvidia-cudnn-cu13 99.1"]
-    assert compared(OLD, NEW).uncounted == compared(new, new).uncounted == ()
-
-
-def found_gpus(state: Any) -> tuple[str, ...]:
-    return compared(state, state).old.gpus
 
 
 def test_others_need_their_driver_too() -> None:
@@ -212,7 +146,7 @@ def diff(folder: Path, *argv: object, lang: str = "en") -> Any:
     return run_here("diff", *map(str, argv), cwd=folder, env=env)
 
 
-FORMATS = ("requirements.txt", "uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+FORMATS = ("uv.lock",)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -287,18 +221,6 @@ def test_the_words_of_a_release_that_is_not_known(tmp_path: Path) -> None:
     assert document["uncounted"] == ["nvidia-cudnn-cu12 99.1"]
 
 
-def test_a_cudnn_that_others_cannot_use(tmp_path: Path) -> None:
-    """CTranslate2 4.6 loads cuDNN 9; onnxruntime-gpu 1.18 is for 8."""
-    (tmp_path / "old.txt").write_text("onnxruntime-gpu==1.26.0\nctranslate2==4.6.0\n")
-    (tmp_path / "new.txt").write_text(
-        "onnxruntime-gpu==1.18.1\nctranslate2==4.6.0\nnvidia-cudnn-cu11==8.9.6.50\n"
-    )
-
-    assert "cuDNN            ctranslate2 4.6.0 needs cuDNN 9\n" in (
-        diff(tmp_path, "old.txt", "new.txt").stdout
-    )
-
-
 def test_a_project_without_us(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("requests==2.32.0\n")
     (tmp_path / "b.txt").write_text("requests==2.33.0\n")
@@ -316,20 +238,6 @@ def test_what_is_not_pinned(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "does not pin a version of it" in done.stderr
-
-
-@pytest.mark.parametrize("argv", [(), ("a",), ("a", "b", "c")])
-def test_wrong_command_lines(tmp_path: Path, argv: tuple[str, ...]) -> None:
-    assert diff(tmp_path, *argv).returncode == 2
-
-
-def test_a_machine_is_a_state_too(tmp_path: Path) -> None:
-    new = write_lock(tmp_path, "uv.lock", "1.29.0")
-    seen = tmp_path / "seen.json"
-    seen.write_text(json.dumps(synthetic.document("onnxruntime-gpu 1.26.0")))
-    done = diff(tmp_path, seen, new)
-
-    assert "onnxruntime-gpu  1.26.0 → 1.29.0\n" in done.stdout
 
 
 def test_a_machine_that_an_update_broke(tmp_path: Path) -> None:
@@ -426,22 +334,6 @@ def test_what_nothing_loads_counts_where_it_was_loaded_before() -> None:
         assert (found.hosts[0].before, found.hosts[0].after) == ((), ())
 
 
-def test_what_is_said_of_a_driver_is_that_of_the_machine() -> None:
-    machine = synthetic.facts(driver="12.2", gpus=("8.0",))._replace(sources={COMPAT: "/c/libcuda"})
-    plan = plan_on_machine(seen(*SEEN, *ORDINARY), machine, PlanOptions(), MATRIX)
-
-    assert "forward-compatibility" in [row.code for row in plan.findings]
-    assert plan.unlock == ()
-
-
-def test_what_an_environment_requires_counts_where_it_was_there_before() -> None:
-    machine = synthetic.facts(driver="12.2", gpus=("8.0",))
-    whole, bare = seen(*SEEN, *ORDINARY), seen(*SEEN)
-
-    assert compared(whole, bare, a=machine).hosts[0].loses_gpu_support
-    assert compared(bare, bare, a=machine).hosts[0].after == ()
-
-
 def real(version: str, *without: str) -> Facts:
     """Return an environment with the real set of a release."""
     machine = synthetic.facts(driver="13.0", gpus=("8.0",))
@@ -483,15 +375,6 @@ def test_the_driver_that_a_broken_state_is_judged_by_runs_both() -> None:
     assert really_compared(seen(), old).broken == ()
 
 
-def test_the_newer_of_two_drivers_is_so_by_its_numbers() -> None:
-    floors = (DriverFloor("12", "525.60.13", None), DriverFloor("13", "1580.65.06", None))
-    matrix = load_matrix(torch=False)._replace(floors=floors)
-    base = synthetic.facts(driver=None, gpus=None)
-    found = compare(real("1.26.0"), real("1.29.0"), (), base, matrix=matrix, known=("8.0",))
-
-    assert (found.new.driver, found.broken) == ("1580.65.06", ())
-
-
 def test_an_environment_of_another_processor() -> None:
     old = seen(*SEEN, *ORDINARY)
     arm = synthetic.machine(name="aarch64")
@@ -519,33 +402,6 @@ def test_the_python_that_runs_the_locks(tmp_path: Path) -> None:
     assert [row["hosts"][0]["falls_out"] for row in done] == [False, True]
     assert wrong.returncode == 2
     assert "`--python` cannot be `.venv`" in wrong.stderr
-
-
-def test_the_python_where_no_machine_is_named(tmp_path: Path) -> None:
-    marked = "onnxruntime-gpu==1.26.0 ; python_version == '3.13'\n"
-    (tmp_path / "a.txt").write_text(marked)
-    found = [
-        json.loads(diff(tmp_path, "a.txt", "a.txt", "--python", python, "--json").stdout)
-        for python in ("3.13", "3.12")
-    ]
-
-    assert [row["new"]["serves"]["release"] for row in found] == ["1.26.0", None]
-    (tmp_path / "b.json").write_text(json.dumps(synthetic.document(python="3.13.1")))
-    on_host = json.loads(diff(tmp_path, "a.txt", "a.txt", "--hosts", "b.json", "--json").stdout)
-    assert on_host["new"]["serves"]["release"] == "1.26.0"
-
-
-def test_machines_are_read_in_any_case_and_told_apart(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("requests==2.32.0\n")
-    (tmp_path / "b.txt").write_text("onnxruntime-gpu==1.26.0\n")
-    assert diff(tmp_path, "a.txt", "a.txt", "--hosts", "nope").returncode == 7
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        host(tmp_path / folder, "host", "580.65.06", "13.0", "8.0")
-    both = ("--facts", "one/host.json", "--facts", "two/host.json")
-    found = json.loads(diff(tmp_path, "b.txt", "b.txt", *both, "--json").stdout)
-
-    assert [row["name"] for row in found["hosts"]] == ["one/host", "two/host"]
 
 
 def test_pins_of_forks_and_markers() -> None:

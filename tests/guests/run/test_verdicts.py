@@ -34,7 +34,6 @@ from ortgpu_fix.guests.run.verdicts import (
     CUDA,
     MadeBy,
     Maker,
-    ProgramVerdict,
     SessionGroup,
     grouped,
     judge_program,
@@ -44,7 +43,7 @@ from ortgpu_fix.guests.run.verdicts import (
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import Search
-from ortgpu_fix.messages.catalog import LANGUAGES, load_texts
+from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import PROGRAM
 from ortgpu_fix.plan.reasons import Severity
@@ -69,31 +68,21 @@ def session(
     ("asked", "got", "verdict"),
     [
         ((), (CPU,), "never-asked"),
-        ((CPU,), (CPU,), "never-asked"),
         ((CPU, "AzureExecutionProvider"), (CPU,), "never-asked"),
         ((CUDA, CPU), (CPU,), "asked-not-got"),
         ((CUDA,), None, "asked-not-got"),
         ((CUDA, CPU), (CUDA, CPU), "got"),
         ((TENSORRT, CUDA, CPU), (CUDA, CPU), "asked-tensorrt-got-cuda"),
-        ((TENSORRT, CUDA, CPU), (TENSORRT, CUDA, CPU), "got"),
-        ((TENSORRT, CUDA, CPU), (CPU,), "asked-not-got"),
         ((CUDA, TENSORRT, CPU), (CUDA, CPU), "got"),
         ((OPENVINO,), (OPENVINO, CPU), "got"),
-        ((OPENVINO,), (CUDA, CPU), "got"),
         ((OPENVINO, CPU), (CPU,), "asked-other"),
-        ((OPENVINO, "XnnpackExecutionProvider"), ("XnnpackExecutionProvider", CPU), "got"),
         ((CUDA, OPENVINO, CPU), (OPENVINO, CPU), "asked-not-got"),
         (("CudaExecutionProvider",), (CPU,), "asked-not-got"),
-        (("PREFER_GPU",), (CPU,), "asked-not-got"),
         (("PREFER_GPU",), (CUDA, CPU), "got"),
-        (("MAX_PERFORMANCE",), (CPU,), "asked-not-got"),
         (("PREFER_NPU",), (CPU,), "asked-other"),
         (("PREFER_CPU",), (CPU,), "never-asked"),
-        (("DEFAULT",), (CPU,), "never-asked"),
         ((), (CUDA, CPU), "got"),
-        (("auto",), ("cuda",), "got"),
         (("auto",), ("cpu",), "asked-not-got"),
-        (("cpu",), ("cpu",), "never-asked"),
     ],
 )
 def test_the_verdict(asked: tuple[str, ...], got: tuple[str, ...] | None, verdict: str) -> None:
@@ -119,9 +108,6 @@ def test_options_whose_providers_nobody_knows_ask_for_more_than_the_cpu(
     ("error", "verdict"),
     [
         ("NoSuchFile: [ONNXRuntimeError] : 3 : NO_SUCHFILE : Load model from m.onnx", "not-made"),
-        ("NoModel: [ONNXRuntimeError]", "not-made"),
-        ("InvalidProtobuf: [ONNXRuntimeError]", "not-made"),
-        ("InvalidGraph: [ONNXRuntimeError] : 10", "not-made"),
         ("Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed: IR", "not-made"),
         ("RuntimeError: Unable to open file 'model.bin' in model 'm'", "not-made"),
         ("RuntimeError: CUDA failure 35: InvalidGraph: ", "asked-not-got"),
@@ -135,14 +121,6 @@ def test_a_model_that_nobody_can_read_is_no_matter_of_the_gpu(error: str, verdic
     assert verdict_of(replace(failed, got=(CPU,))) == "asked-not-got"
 
 
-def test_a_policy_that_wants_the_gpu_lacks_cuda_in_a_build_without() -> None:
-    [group] = grouped(
-        [replace(session("PREFER_GPU"), available=(CPU,))], lambda _: MADE, lambda _: ()
-    )
-
-    assert group.not_in_build == (CUDA,)
-
-
 @pytest.mark.parametrize(
     ("shapes", "fresh", "later", "search", "slow"),
     [
@@ -150,7 +128,6 @@ def test_a_policy_that_wants_the_gpu_lacks_cuda_in_a_build_without() -> None:
         (10, 90.0, None, "EXHAUSTIVE", True),
         (9, 90.0, 3.0, "EXHAUSTIVE", False),
         (10, 5.9, 3.0, "EXHAUSTIVE", False),
-        (10, None, 3.0, "EXHAUSTIVE", False),
         (10, 90.0, 3.0, "HEURISTIC", False),
     ],
 )
@@ -204,23 +181,6 @@ def test_information_is_a_reason_only_where_nothing_else_is(
     assert tuple(each.code for each in group.why) == kept
 
 
-def test_what_the_build_lacks_is_named() -> None:
-    lacking = replace(session(TENSORRT, CUDA, OPENVINO), available=(TENSORRT, CPU))
-
-    [group] = grouped([lacking], lambda _: MADE, lambda _: ())
-    assert group.not_in_build == (CUDA,)
-
-
-def test_copies_are_read_from_onnxruntimes_words() -> None:
-    words = "[W:onnxruntime] 2 Memcpy nodes are added to the graph g for CUDA\n"
-    words += "[W:onnxruntime] 3 Memcpy nodes are added to the graph h for CUDA"
-    group = SessionGroup(
-        verdict="got", sessions=(session(CUDA), replace(session(CUDA), words=words)), made=MADE
-    )
-
-    assert group.copies == 5
-
-
 UNOBSERVED = (
     Unobserved(("python3", "-I", "app.py"), "-I"),
     Unobserved(("/tox/bin/python", "app.py"), ""),
@@ -236,7 +196,6 @@ LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/py
         (ProgramSeen(), "no-python"),
         (ProgramSeen(processes=(PROCESS,)), "no-library"),
         (ProgramSeen(unobserved=UNOBSERVED), "not-observed"),
-        (ProgramSeen(processes=(PROCESS,), unobserved=UNOBSERVED), "not-observed"),
         (
             ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,), unobserved=UNOBSERVED),
             "not-observed",
@@ -250,7 +209,6 @@ LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/py
             "no-session",
         ),
         (ProgramSeen(sessions=(session(),), unobserved=UNOBSERVED), "never-asked"),
-        (ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY,)), "no-session"),
         (
             ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(error="ImportError"),)),
             "import-failed",
@@ -258,12 +216,6 @@ LIBRARY = ImportedLibrary(7, "onnxruntime", "1.26.0", "/o/__init__.py", "/bin/py
         (
             ProgramSeen(processes=(PROCESS,), libraries=(LIBRARY._replace(available=()),)),
             "not-whole",
-        ),
-        (
-            ProgramSeen(
-                processes=(PROCESS,), libraries=(LIBRARY._replace(name="x", available=()),)
-            ),
-            "no-session",
         ),
         (ProgramSeen(sessions=(session(CUDA, got=(CUDA,)), session())), "never-asked"),
         (ProgramSeen(sessions=(session(CUDA), session())), "asked-not-got"),
@@ -322,7 +274,6 @@ NO_CUDA = ("AzureExecutionProvider", CPU)
         ("rembg", "1.5", "none", True),
         ("rembg", "0.9", None, None),
         ("rembg", "nonsense", None, None),
-        ("others", "1.0", None, None),
     ],
 )
 def test_the_knob_of_a_release(
@@ -331,16 +282,6 @@ def test_the_knob_of_a_release(
     knob = find_knob(TABLE, name, version)
 
     assert (knob.kind, knob.checked) == (kind, checked) if knob else kind is None
-
-
-def test_another_distribution_with_the_same_file_has_the_same_knob() -> None:
-    file = "/env/lib/python3.11/site-packages/rembg/bg.py"
-
-    for path in (file, file.replace("/", "\\")):
-        knob = find_knob(TABLE, "rembg-gpu", "2.0.5", path)
-        assert knob is not None
-        assert (knob.application, knob.how) == ("rembg-gpu", "new_session(providers=…)")
-    assert find_knob(TABLE, "rembg-gpu", "2.0.5", "/env/site-packages/rembg/other.py") is None
 
 
 def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
@@ -444,15 +385,6 @@ def test_what_is_packed_in_an_archive_is_mended_by_no_environment(
     )
 
 
-def test_every_knob_of_the_table_has_words() -> None:
-    texts = load_texts("en")
-    for row in load_table("applications")["application"]:
-        knob = find_knob(load_table("applications"), row["name"], row["since"])
-        assert knob is not None
-        advice = advice_of(group_of(session(), (row["name"], row["since"])), [knob])
-        assert [row["name"] in texts.advice(each, command=PROGRAM) for each in advice] == [True]
-
-
 def report_of(*sessions: InferenceSession) -> ProgramReport:
     seen = ProgramSeen(
         processes=(PROCESS,),
@@ -474,9 +406,8 @@ def report_of(*sessions: InferenceSession) -> ProgramReport:
     )
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_verdict_is_told_as_text_and_json(language: str) -> None:
-    texts = load_texts(language)  # type: ignore[arg-type]
+def test_every_verdict_is_told_as_text_and_json() -> None:
+    texts = load_texts("en")
     slow = replace(
         session(CUDA, got=(CUDA, CPU)),
         runs=Runs(20, 9.0, 90.0, None, 20, {"x": (1, 3)}, 2),
@@ -506,23 +437,8 @@ def test_every_verdict_is_told_as_text_and_json(language: str) -> None:
     assert "?" in session_line(failed, "asked-not-got", texts)
 
 
-def test_shapes_that_nobody_saw_are_not_known() -> None:
-    said = [
-        plain(
-            program_sections(
-                report_of(replace(session(), runs=Runs(5, shapes=shapes))), load_texts("en")
-            )
-        )
-        for shapes in (0, 4)
-    ]
-
-    assert "; input shapes: ?," in said[0]
-    assert "; input shapes: 4," in said[1]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
-    texts = load_texts(language)  # type: ignore[arg-type]
+def test_a_program_without_sessions_is_told_as_such() -> None:
+    texts = load_texts("en")
     report = report_of()
     report = replace(report, seen=replace(report.seen, unobserved=UNOBSERVED))
 
@@ -533,97 +449,9 @@ def test_a_program_without_sessions_is_told_as_such(language: str) -> None:
     assert plain(program_sections(replace(report, verdict="no-library"), texts))
 
 
-@pytest.mark.parametrize(
-    ("verdict", "style"),
-    [
-        ("import-failed", "bold red"),
-        ("not-whole", "bold red"),
-        ("asked-not-got", "bold red"),
-        ("got", "bold green"),
-        ("no-session", "bold yellow"),
-    ],
-)
-def test_the_colour_of_a_verdict(verdict: ProgramVerdict, style: str) -> None:
-    report = replace(report_of(session(CUDA)), verdict=verdict)
-
-    assert program_sections(report, load_texts("en"))[0].rows[0].style == style
-
-
 def test_where_nobody_knows_what_the_build_has_nothing_is_missing_in_it() -> None:
-    unknown = replace(session(CUDA), available=())
-    [group] = grouped([unknown], lambda _: MADE, lambda _: ())
+    for available, missing in (((), ()), (NO_CUDA, (CUDA,)), ((CUDA, CPU), ())):
+        found = replace(session(CUDA, CPU), available=available)
+        [group] = grouped([found], lambda _: MADE, lambda _: ())
 
-    assert (group.verdict, group.not_in_build) == ("asked-not-got", ())
-
-
-def test_what_processes_tell_becomes_values() -> None:
-    made = {"library": "onnxruntime", "got": ["CPUExecutionProvider"], "ms": 1.5, "pid": 7}
-    more = {"asked": [["CUDAExecutionProvider", {"device_id": "0"}]], "by_options": True}
-    more |= {"options": {"CUDAExecutionProvider": {"device_id": "0"}}, "available": ["A"]}
-    more |= {"bytes": 9, "graph": "g", "frames": [["app.py", 3, "main", "app"]], "words": "w"}
-    more |= {"errors": ["e", "e"], "error": "f", "model": "m.onnx"}
-    changed: dict[str, object] = {
-        "event": "providers",
-        "got": ["B"],
-        "options": {"B": {}},
-        "words": "!",
-    }
-    runs = {"event": "runs", "first_ms": 2.5, "fresh_ms": 3.5, "later_ms": 4.5, "threads": 1}
-    onnx = {"event": "library", "pid": 7, "name": "onnxruntime", "version": "1", "file": "f"}
-    torch = {"event": "torch", "pid": 7, "version": "2", "cuda": "12.8", "used": True}
-    events: list[dict[str, object]] = [
-        {"event": "process", "pid": 7, "parent": 1, "python": "p", "program": "a.py"},
-        onnx | {"executable": "p", "available": ["A"], "error": "e"},
-        {"event": "library", "pid": 7, "name": "ctranslate2"},
-        {"event": "session", "id": "a", **made},
-        {"event": "session", "id": "b", **made, **more},
-        {"event": "session", "id": "c", "pid": 7, "library": "onnxruntime"},
-        changed | {"id": "a", "asked": [["B", {}]], "by_user": True},
-        changed | {"id": "b", "asked": [["B", {}]], "failed": "x", "errors": ["y"]},
-        changed | {"id": "another"},
-        runs | {"id": "b", "pid": 7, "runs": 1, "shapes": 1},
-        runs | {"id": "b", "pid": 7, "runs": 3, "shapes": 2, "inputs": {"x": [1, 3]}},
-        torch | {"device": None},
-        torch | {"device": "cuda"},
-    ]
-
-    seen = parse_events([*map(json.dumps, events), '{"event": "pro'])
-
-    asked, b = (Asked("CUDAExecutionProvider", {"device_id": "0"}),), Asked("B", {})
-    assert seen == ProgramSeen(
-        processes=(PythonProcess(7, 1, "p", "a.py"),),
-        libraries=(
-            ImportedLibrary(7, "onnxruntime", "1", "f", "p", ("A",), "e"),
-            ImportedLibrary(7, "ctranslate2", "", ""),
-        ),
-        sessions=(
-            InferenceSession(
-                id="a",
-                pid=7,
-                asked=(b,),
-                got=("B",),
-                options={"B": {}},
-                words="!",
-                create_ms=1.5,
-            ),
-            InferenceSession(
-                id="b",
-                pid=7,
-                asked=asked,
-                by_options=True,
-                got=("B",),
-                options={"B": {}},
-                available=("A",),
-                model="m.onnx",
-                size=9,
-                graph="g",
-                create_ms=1.5,
-                frames=(Frame("app.py", 3, "main"),),
-                words="w!",
-                errors=("e", "f", "y", "x"),
-                runs=Runs(3, 2.5, 3.5, 4.5, 2, {"x": (1, 3)}, 1),
-            ),
-            InferenceSession(id="c", pid=7),
-        ),
-        torches=(TorchState(7, "2", "12.8", True, "cuda"),),  # noqa: FBT003
-    )
+        assert (group.verdict, group.not_in_build) == ("asked-not-got", missing)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from support.pythons import find_python
 
 Run = Callable[..., tuple[int, ProgramSeen]]
 KILLED = 9 if sys.platform == "win32" else -signal.SIGKILL
-VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
+VERSIONS = ("3.8", "3.13")
 MAKE = """
 import onnxruntime
 session = onnxruntime.InferenceSession("model.onnx", providers=[
@@ -106,53 +105,6 @@ def test_no_provider_named_differs_from_the_cpu_named(watched: Run) -> None:
     assert [each.size for each in seen.sessions] == [5, 5, None]
 
 
-@pytest.mark.parametrize(
-    ("library", "program", "looked"),
-    [
-        ("provs = ort.get_available_providers()", "", True),
-        ("provs = [ort.get_device()]", "", True),
-        ("provs = ['CPUExecutionProvider']", "print(ort.get_available_providers())", False),
-        ("provs = None", "print(ort.get_device())", False),
-    ],
-)
-def test_who_asked_what_the_build_has_before_it_made_a_session(
-    watched: Run, packages: Path, library: str, program: str, *, looked: bool
-) -> None:
-    (packages / "model.py").write_text(
-        f"import onnxruntime as ort\n{library}\n"
-        "def load(): return ort.InferenceSession('m', providers=provs)\n"
-    )
-    _, seen = watched(f"import onnxruntime as ort\n{program}\nimport model\nmodel.load()\n")
-
-    assert [each.looked for each in seen.sessions] == [looked]
-
-
-def test_a_program_that_asked_and_made_the_session_itself_has_looked(watched: Run) -> None:
-    _, seen = watched("""
-        from onnxruntime import InferenceSession, get_available_providers
-        InferenceSession("m", providers=["CPUExecutionProvider"])
-        get_available_providers()
-        InferenceSession("m", providers=["CPUExecutionProvider"])
-    """)
-
-    assert [each.looked for each in seen.sessions] == [False, True]
-
-
-def test_providers_that_are_no_list_are_asked_for_too(watched: Run) -> None:
-    _, seen = watched("""
-        from collections import deque
-        from onnxruntime import InferenceSession
-        InferenceSession("m", None, deque(["CUDAExecutionProvider"]))
-        InferenceSession("m", None, "CUDAExecutionProvider")
-        InferenceSession("m", None, iter(["CUDAExecutionProvider"]))
-    """)
-
-    asked = (Asked("CUDAExecutionProvider", {}),)
-    assert [each.asked for each in seen.sessions] == [asked, asked, ()]
-    got = [each.got for each in seen.sessions]
-    assert got[0] == got[2] == ("CUDAExecutionProvider",)  # an iterator arrives whole
-
-
 def test_what_the_options_of_a_session_hold_is_what_it_asked_for(watched: Run) -> None:
     _, seen = watched("""
         from types import SimpleNamespace as Value
@@ -237,23 +189,11 @@ def test_what_ctranslate2_makes_is_told_with_its_python(watched: Run, packages: 
     assert (library.version, library.file) == ("4.4.0", str(package / "_ext.py"))
 
 
-def test_a_release_without_such_options_is_looked_at_as_well(watched: Run, packages: Path) -> None:
-    module = packages / "onnxruntime/capi/_pybind_state.py"
-    module.write_text(module.read_text().partition("class SessionOptions")[0])
-    init = packages / "onnxruntime/__init__.py"
-    init.write_text(init.read_text().replace("SessionOptions = C.SessionOptions", ""))
-
-    assert len(watched(MAKE)[1].sessions) == 1
-
-
 @pytest.mark.parametrize(
     ("value", "module", "program", "asked"),
     [
-        ("cuda", "_ortgpu_fix_libraries.service", "InferenceSession('m')", True),
         ("CUDA", "_ortgpu_fix_libraries.service", "InferenceSession('m', None, [])", True),
         ("cuda", "_ortgpu_fix_libraries.service", "InferenceSession('m', None, [CPU])", False),
-        ("cuda", "_ortgpu_fix_libraries.load", "InferenceSession('m')", False),
-        ("0", "_ortgpu_fix_libraries.service", "InferenceSession('m')", False),
     ],
 )
 def test_what_our_own_loader_asks_for_is_asked_for(
@@ -301,18 +241,14 @@ def test_words_of_a_program_that_is_killed_meanwhile_are_passed_on(
 @pytest.mark.parametrize(
     ("first", "start"),
     [
-        ("import subprocess", "subprocess.run(argv, check=True)"),
         ("", "import subprocess; subprocess.run(argv, check=True)"),
-        ("import subprocess", "subprocess.run(argv, check=True, close_fds=False)"),
         (
             "import multiprocessing.util as util",
             "os.waitpid(util.spawnv_passfds(os.fsencode(argv[0]), argv, []), 0)",
         ),
-        ("", "os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)"),
         ("", "os.waitpid(os.posix_spawnp(argv[0], argv, os.environ), 0)"),
         ("import pickle, shlex", "pickle.loads(pickle.dumps(os.system))(shlex.join(argv))"),
         ("", "os.execv(argv[0], argv)"),
-        ("", "os.execve(argv[0], argv, os.environ)"),
     ],
 )
 def test_what_is_started_meanwhile_has_the_usual_standard_error(
@@ -327,28 +263,6 @@ def test_what_is_started_meanwhile_has_the_usual_standard_error(
 
     assert capfd.readouterr().out == "True\n"
     assert [each.words for each in seen.sessions] == ([] if "exec" in start else ["before after"])
-
-
-def test_a_session_that_is_made_while_programs_are_started_leaves_standard_error(
-    watched: Run, capfd: pytest.CaptureFixture[str]
-) -> None:
-    _, seen = watched(
-        MEANWHILE
-        + """
-        with words.apart():
-            with words.apart(): pass
-            os.write(2, b"unheard ")
-        os.write(2, b"heard ")
-        super()._create_inference_session(*given)
-words = sys.modules["_ortgpu_fix_watch.standard_error"].WORDS
-with words.apart(): Meanwhile("m", providers=["CUDAExecutionProvider"])
-Meanwhile("m", providers=["CUDAExecutionProvider"])
-with words.lock, words.lock: os.write(2, b"end")
-"""
-    )
-
-    assert [each.words for each in seen.sessions] == ["", "heard "]
-    assert capfd.readouterr().err == "unheard heard unheard heard end"
 
 
 def test_a_session_that_is_made_when_the_starter_has_ended_leaves_no_file_open(
@@ -373,50 +287,6 @@ print(free() - before, [each.seek(0, 2) for each in files])
     assert capfd.readouterr().out == "0 [4, 4, 4]\n"
 
 
-def test_no_thread_finds_the_watch_before_it_is_a_package(
-    watched: Run, capfd: pytest.CaptureFixture[str]
-) -> None:
-    watched("""
-import sys
-[names] = [one.find_spec.__globals__ for one in sys.meta_path if hasattr(one, "waiting")]
-class Package(type(sys)):
-    def __setattr__(self, name, value):
-        if name == "__path__": print(names["NAME"] in sys.modules)
-        super().__setattr__(name, value)
-names["type"] = lambda _: Package
-import onnxruntime
-""")
-
-    assert capfd.readouterr().out == "False\n"
-
-
-def test_an_error_after_which_another_session_is_tried_is_told(watched: Run) -> None:
-    _, seen = watched(MAKE, FAKE_RAISES="1")
-
-    [session] = seen.sessions
-    assert session.errors == ("ValueError: no kernel image",)
-    assert session.got == ("CPUExecutionProvider",)
-
-
-def test_a_session_that_cannot_be_made_is_told_with_its_error(watched: Run) -> None:
-    status, seen = watched("import onnxruntime\nonnxruntime.InferenceSession(1)")
-
-    [session] = seen.sessions
-    assert status == 1
-    assert session.got is None
-    assert session.errors != ()
-
-
-def test_a_provider_that_fails_in_a_run_is_not_what_was_asked(watched: Run) -> None:
-    _, seen = watched(MAKE + "session.run(None, {'x': []})", FAKE_FAILS="1")
-
-    [session] = seen.sessions
-    assert session.asked is not None
-    assert session.asked[0].name == "CUDAExecutionProvider"
-    assert session.got == ("CPUExecutionProvider",)
-    assert session.errors == ("RuntimeError: CUDA failure 2: out of memory",)
-
-
 def test_providers_that_the_program_changes_are_what_was_asked(watched: Run) -> None:
     _, seen = watched(MAKE + "session.set_providers(['CPUExecutionProvider'])")
 
@@ -425,7 +295,7 @@ def test_providers_that_the_program_changes_are_what_was_asked(watched: Run) -> 
 
 
 def test_a_session_is_told_while_the_program_goes_on(tmp_path: Path, packages: Path) -> None:
-    """The program waits for what `told` writes, as long as it must."""
+    """The program waits for what `show_session` writes, as long as it must."""
     answer = tmp_path / "told"
     program = tmp_path / "app.py"
     program.write_text(
@@ -474,11 +344,7 @@ session.run(None, {"x": Value()})
 
 @pytest.mark.parametrize(
     ("call", "timed", "shapes"),
-    [
-        ("run_async(None, {'x': []}, print, None)", False, 1),
-        ("run_with_iobinding(None)", True, 0),
-        ("run_with_ort_values(None, {'x': []})", True, 1),
-    ],
+    [("run_async(None, {'x': []}, print, None)", False, 1), ("run_with_iobinding(None)", True, 0)],
 )
 def test_what_nobody_knows_of_other_runs_is_not_told(
     watched: Run, call: str, *, timed: bool, shapes: int
@@ -520,15 +386,6 @@ os.kill(os.getpid(), 9)
     assert capfd.readouterr().out.splitlines() == ["threads: 1"] * 5
 
 
-def test_what_was_known_of_a_program_that_is_killed_is_told(watched: Run) -> None:
-    status, seen = watched(
-        MAKE + "session.run(None, {'x': []})\nimport os; os.kill(os.getpid(), 9)"
-    )
-
-    assert status == KILLED
-    assert seen.sessions[0].runs.times == 1
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_processes_by_fork_spawn_and_subprocess_are_seen(watched: Run) -> None:
     _, seen = watched(
@@ -545,19 +402,6 @@ def test_processes_by_fork_spawn_and_subprocess_are_seen(watched: Run) -> None:
 
     assert len({each.pid for each in seen.sessions}) == len(seen.sessions) == 5
     assert [each.runs.times for each in seen.sessions] == [3, 3, 3, 0, 3]
-
-
-def test_processes_by_spawn_and_subprocess_are_seen_on_every_system(watched: Run) -> None:
-    _, seen = watched(
-        STARTING
-        + """
-    start("spawn")
-    subprocess.run([sys.executable, "-c", code], check=True)
-"""
-    )
-
-    assert len({each.pid for each in seen.sessions}) == 3
-    assert [each.runs.times for each in seen.sessions] == [3, 3, 0]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
@@ -579,19 +423,6 @@ os.wait()
     assert seen.sessions[0].runs.times == 3
 
 
-def test_a_thousand_sessions_and_a_session_that_is_dropped_are_told(watched: Run) -> None:
-    _, seen = watched("""
-        import onnxruntime
-        for number in range(1000):
-            session = onnxruntime.InferenceSession("m")
-            session.run(None, {"x": []}); session.run(None, {"x": []})
-            del session
-    """)
-
-    assert len(seen.sessions) == 1000
-    assert {each.runs.times for each in seen.sessions} == {2}
-
-
 def test_the_users_own_sitecustomize_and_path_are_as_before(
     watched: Run, packages: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -603,23 +434,6 @@ def test_the_users_own_sitecustomize_and_path_are_as_before(
     assert capfd.readouterr().out.splitlines() == [f"mine {own}", str(own), str(packages)]
 
 
-def test_without_a_sitecustomize_there_is_none(
-    watched: Run, capfd: pytest.CaptureFixture[str]
-) -> None:
-    if (
-        subprocess.run(
-            [sys.executable, "-c", "import sitecustomize"], check=False, stderr=-3
-        ).returncode
-        == 0
-    ):
-        pytest.skip("this Python has one")
-    watched("import sys; print([p for p in sys.path if 'ortgpu' in p])\nimport sitecustomize")
-    said = capfd.readouterr()
-
-    assert said.out.split() == ["[]"]
-    assert "ModuleNotFoundError: No module named 'sitecustomize'" in said.err
-
-
 def test_an_onnxruntime_that_cannot_be_imported_is_told(watched: Run, packages: Path) -> None:
     (packages / "onnxruntime/capi/_pybind_state.py").write_text(
         "raise ImportError('libcudart.so.13: cannot open shared object file')"
@@ -629,40 +443,6 @@ def test_an_onnxruntime_that_cannot_be_imported_is_told(watched: Run, packages: 
     assert status == 1
     assert seen.sessions == ()
     assert "libcudart.so.13" in seen.libraries[0].error
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_a_folder_without_its_files_is_what_was_imported(
-    watched: Run, packages: Path, *, whole: bool
-) -> None:
-    if not whole:
-        (packages / "onnxruntime/__init__.py").unlink()
-    _, seen = watched("import onnxruntime")
-
-    [library] = seen.libraries
-    assert library.makes_none != whole
-    assert Path(library.file).is_relative_to(packages / "onnxruntime")
-    assert library.executable == sys.executable
-
-
-def test_a_file_of_the_program_in_its_place_is_what_was_imported(
-    watched: Run, tmp_path: Path
-) -> None:
-    (tmp_path / "onnxruntime.py").write_text("")
-    _, seen = watched("import onnxruntime")
-
-    [library] = seen.libraries
-    assert (library.makes_none, library.error) == (True, "")
-    assert Path(library.file) == tmp_path / "onnxruntime.py"
-
-
-def test_who_only_asks_whether_it_is_there_has_not_imported_it(
-    watched: Run, packages: Path
-) -> None:
-    (packages / "onnxruntime/__init__.py").unlink()
-    _, seen = watched("import importlib.util; importlib.util.find_spec('onnxruntime')")
-
-    assert seen.libraries == ()
 
 
 def test_a_python_that_has_none_is_named(watched: Run, packages: Path) -> None:
@@ -689,20 +469,12 @@ def test_a_python_that_has_none_is_named(watched: Run, packages: Path) -> None:
         ("subprocess.run([python, 'x.py'], env={})", [(("python", "x.py"), "")]),
         ("subprocess.run([python, '-Im', 'x'])", [(("python", "-Im", "x"), "-Im")]),
         ("subprocess.run([python, '-u', '-c', '-I'])", []),
-        ("subprocess.run([python, 'x.py'])", []),
-        ("subprocess.run('ldconfig -p', shell=True, env={'LANG': 'C'})", []),
         (
             "os.environ['PYTHONPATH'] = '/x'; subprocess.run([python, 'x.py'])",
             [(("python", "x.py"), "")],
         ),
-        (
-            "os.execve(python, [python, '-sE', 'x.pex'], os.environ)",
-            [(("python", "-sE", "x.pex"), "-sE")],
-        ),
         ("os.execv(python, [python, '-sE', 'x.pex'])", [(("python", "-sE", "x.pex"), "-sE")]),
-        ("os.posix_spawn(python, [python, 'x.py'], {})", [(("python", "x.py"), "")]),
         ("subprocess.run(['./tool', '1'], env={b'PYTHONPATH': b'/x'})", [(("./tool", "1"), "")]),
-        ("subprocess.run(['./tool', '1'])", []),
         ("subprocess.run(['./alone', '1'])", [(("./alone", "1"), "-I")]),
         ("subprocess.run(['no-such-program'])", []),
     ],
@@ -733,22 +505,6 @@ def test_a_python_that_starts_without_the_hook_is_told(
         for each in seen.unobserved
     ]
     assert shown == unobserved
-
-
-def test_a_program_that_is_started_again_and_again_is_told_once(watched: Run) -> None:
-    _, seen = watched("""
-        import subprocess, sys
-        for _ in range(3): subprocess.run([sys.executable, "-c", "0"], env={})
-    """)
-
-    assert len(seen.unobserved) == 1
-
-
-def test_the_python_of_the_command_that_ignores_the_hook_is_told(watched: Run) -> None:
-    _, seen = watched("", "-I")
-
-    assert [(each.words[1], each.option) for each in seen.unobserved] == [("-I", "-I")]
-    assert seen.processes == ()
 
 
 def test_an_archive_that_has_its_packages_within_is_told(tmp_path: Path, packages: Path) -> None:
@@ -789,22 +545,15 @@ def test_a_program_that_does_not_exist_is_an_error() -> None:
     [
         (["python3", "-I", "app.py"], "-I"),
         (["/usr/bin/python3", "-uE", "app.py"], "-uE"),
-        (["python3", "-S", "-c", "1"], "-S"),
         (["python3", "-c", "-I"], ""),
-        (["python3", "-m", "app", "-I"], ""),
         (["python3", "-cimport I", "-I"], ""),
         (["python3", "-um", "app", "-I"], ""),
         (["python3", "-", "-I"], ""),
         (["python3", "-Wignore::ImportWarning", "app.py"], ""),
-        (["python3", "-WError", "-XImporttime", "-bQEnew"], ""),
         (["python3", "-W", "ignore", "-I"], "-I"),
-        (["python3", "-Wignore", "-I"], "-I"),
-        (["python3", "-u", "-I"], "-I"),
         (["python3", "-W", "-I", "-u"], ""),
         (["python3", "-uX", "importtime", "-sE"], "-sE"),
-        (["python3", "-Q", "new", "--help", "-I"], "-I"),
         (["python3", "--check-hash-based-pycs", "always", "-I"], "-I"),
-        (["python3", "-W"], ""),
         (["python3", "-IWignore"], "-IWignore"),
         (["python3", "app.py", "-I"], ""),
         (["true", "-I"], ""),
