@@ -29,22 +29,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     from .cli.parser import parse, run_command  # noqa: PLC0415 - so that even their failure is caught
 
     arguments = list(sys.argv[1:] if argv is None else argv)
-    with signals_as_interrupt(), _threads_told():  # SIGTERM too leaves nothing behind
+    with signals_as_interrupt(), _thread_failures_shown():  # SIGTERM too leaves nothing behind
         return _run(arguments, lambda: run_command(parse(arguments), os.environ))
 
 
 @contextlib.contextmanager
-def _threads_told() -> Iterator[None]:
-    """Show what ends a thread to who debugs alone; who waits for its answer tells the rest."""
+def _thread_failures_shown() -> Iterator[None]:
+    """Show what ends a thread to who debugs alone; who waits for its answer reports the rest."""
     before = threading.excepthook
 
-    def tell(failed: threading.ExceptHookArgs) -> None:
+    def show(failed: threading.ExceptHookArgs) -> None:
         from .cli import console  # noqa: PLC0415
 
         if failed.exc_value is not None and console.is_debugging(os.environ):
             console.print_traceback(failed.exc_value)
 
-    threading.excepthook = tell
+    threading.excepthook = show
     try:
         yield
     finally:
@@ -70,7 +70,7 @@ def _run(arguments: Sequence[str], command: Callable[[], int]) -> int:
 
 
 def _error_of(error: Exception) -> Error:
-    """Return what a user is told of what no command expects."""
+    """Return what a user is shown of what no command expects."""
     if isinstance(error, OSError) and error.filename:
         return Error("path-forbidden", path=error.filename, cause=error.strerror)
     return Error("internal", cause=f"{type(error).__name__}: {error}")

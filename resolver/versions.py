@@ -81,7 +81,7 @@ def newest_first(text: str) -> Version:
 
 @functools.lru_cache(maxsize=4096)  # the same few for every release, on every machine of a fleet
 def overlap(left: SpecifierSet, right: SpecifierSet) -> bool:
-    """Tell whether some version satisfies both.
+    """Return whether some version satisfies both.
 
     Tried are the versions that they name, the next after each, and one below and above all: enough
     for bounds and pins.

@@ -24,6 +24,7 @@ def main() -> int:
     """Install where it is not installed yet, run, and fall back to the example machine."""
     run_where_it_can_write(Path(__file__))
     python = make_venv(ROOT / ".venv")
+    print("Installing ortgpu-fix", file=sys.stderr, flush=True)
     install(python, ROOT)
     program = [str(python), "-m", "ortgpu_fix"]
     if sys.argv[1:]:
@@ -31,11 +32,11 @@ def main() -> int:
     # Here `.venv` is looked at, unless another one is active; elsewhere it is the program's own.
     done = subprocess.run([*program, "--dry-run"], cwd=ROOT, check=False).returncode
     if done == IMPOSSIBLE:
-        print("\n\nNo GPU can be used here. The plan for an example machine:\n", flush=True)
+        print("\n\nNo usable GPU on this machine. The plan for an example machine:\n", flush=True)
         done = subprocess.run([*program, "--facts", "example"], check=False).returncode
         command = python.with_name("ortgpu-fix")
         print(
-            "\n\nNothing was changed. On a machine with a GPU, with the environment to mend:\n"
+            "\n\nNothing was changed. On a machine with a GPU, for the environment to fix:\n"
             f"{command} --python ENVIRONMENT"
         )
     return 0 if done in PLANNED else done

@@ -2,9 +2,8 @@
 
 Needs Python 3.10 or newer and a package index; brings everything else into `.venv-test`.
 
-    python3 scripts/test.py            what decides: ten minutes, 0.7 GB, and 3.6 GB in uv's cache
-    python3 scripts/test.py --all      also what installs gigabytes, and random cases by the hundred
-    python3 scripts/test.py --fast     without the slow tests, those with real wheels, and mutations
+    python3 scripts/test.py            the fast tests: five minutes on two cores, 0.7 GB
+    python3 scripts/test.py --all      the gate: also the coverage of the core, and real wheels
 """
 
 from __future__ import annotations
@@ -26,12 +25,8 @@ from support import first_steps
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv-test"
 BIN = VENV / ("Scripts" if sys.platform == "win32" else "bin")
-MEASURED = ROOT / ".mutants"
-"""Which test ran which line."""
 GIGABYTES = 35
 """What `--all` and its downloads take of the disk where nothing was downloaded before, at most."""
-SECONDS = 110
-"""So long the newest lines are mutated."""
 PYTHON = BIN / ("python.exe" if sys.platform == "win32" else "python")
 
 
@@ -73,34 +68,25 @@ def lint() -> None:
             run(BIN / "check-jsonschema", "--schemafile", schema, *tables)
 
 
-def test(extent: str) -> None:
-    """Run the tests: the fast ones side by side, and they decide the coverage of the core.
+def test(*, everything: bool) -> None:
+    """Run the fast tests; for `everything` also their coverage of the core, and the slow ones.
 
-    `extent` is `fast`, `decisive` or `all`. Says at the end what was left out, and why.
+    Says at the end what was left out, and why.
     """
-    for old in ROOT.glob(".coverage*"):
-        old.unlink()
-    shutil.rmtree(MEASURED, ignore_errors=True)
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # uv is there
     with tempfile.TemporaryDirectory() as folder:
         reports = [Path(folder, f"{part}.xml") for part in ("fast", "slow", "alone")]
         brief = "-rfE"  # what was left out is summed up below
         beside = ["-n", "auto", "--dist"]
         quick = [brief, "-m", "not slow and not online", *beside, "worksteal"]
-        coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"]
-        if extent != "fast":
-            coverage.append("--cov-context=test")
+        coverage = ["--cov", "--cov-report=", "--cov-config=pyproject.toml"] if everything else []
         run(PYTHON, "-m", "pytest", *quick, *coverage, f"--junitxml={reports[0]}", PATH=path)
-        run(PYTHON, "scripts/core_coverage.py")
-        if extent != "fast":
-            MEASURED.mkdir()
-            shutil.copy(ROOT / ".coverage", MEASURED / "coverage")
-            shutil.copy(reports[0], MEASURED)
-            decides = "(slow and not online and not exhaustive) or decisive"
-            slow = "slow or online" if extent == "all" else decides
+        if everything:
+            run(PYTHON, "scripts/core_coverage.py")
+            slow = "(slow or online) and"
             words = [brief, *beside, "loadfile", "--durations=25", f"--junitxml={reports[1]}"]
-            run(PYTHON, "-m", "pytest", *words, "-m", f"({slow}) and not alone", PATH=path)
-            words = [brief, f"--junitxml={reports[2]}", "-m", f"({slow}) and alone"]
+            run(PYTHON, "-m", "pytest", *words, "-m", f"{slow} not alone", PATH=path)
+            words = [brief, f"--junitxml={reports[2]}", "-m", f"{slow} alone"]
             run(PYTHON, "-m", "pytest", *words, PATH=path)
         left_out = Counter(
             skipped.get("message", "")
@@ -110,40 +96,29 @@ def test(extent: str) -> None:
         )
     for reason, count in left_out.most_common():
         print(f"left out: {count} test{'s' if count > 1 else ''}: {reason}")
-    if extent != "all":
-        print("left out: what installs gigabytes or tries hundreds: `scripts/test.py --all` has it")
-
-
-def mutate() -> None:
-    """Change the newest lines of the program, and ask that the fast tests notice."""
-    words = ["--recent", f"--budget={SECONDS}", f"--workers={os.cpu_count() or 1}"]
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    run(PYTHON, "scripts/prove/mutants.py", *words, PATH=path)
+    if not everything:
+        print("left out: what needs real wheels or takes long: `scripts/test.py --all` has it")
 
 
 def main() -> int:
     """Run all steps, with the time that each took."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    group = arguments.add_mutually_exclusive_group()
-    for extent in ("fast", "all"):
-        group.add_argument(f"--{extent}", dest="extent", action="store_const", const=extent)
-    extent = arguments.parse_args().extent or "decisive"
+    arguments.add_argument("--all", action="store_true")
+    everything: bool = arguments.parse_args().all
     first_steps.run_where_it_can_write(Path(__file__))
     first_steps.have_a_home()
-    steps: list[tuple[str, Callable[[], None]]] = [
-        ("install", install),
-        ("lint", lint),
-        ("test", lambda: test(extent)),
-    ]
-    if extent != "fast" and sys.platform == "linux":
-        steps.append(("mutate", mutate))
+    steps: dict[str, Callable[[], None]] = {
+        "install": install,
+        "lint": lint,
+        "test": lambda: test(everything=everything),
+    }
     free = shutil.disk_usage(tempfile.gettempdir()).free >> 30
-    if extent == "all" and free < GIGABYTES:
+    if everything and free < GIGABYTES:
         print(f"{free} GiB are free here: what installs real wheels takes up to {GIGABYTES}")
     began = time.monotonic()
-    for name, step in steps:
+    for number, (name, step) in enumerate(steps.items(), 1):
         started = time.monotonic()
-        print(f"== {name}", flush=True)
+        print(f"== {number} of {len(steps)}: {name}", flush=True)
         step()
         print(f"== {name}: {time.monotonic() - started:.0f} s", flush=True)
     print(f"All is well, in {(time.monotonic() - began) / 60:.0f} minutes.")

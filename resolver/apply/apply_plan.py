@@ -24,7 +24,7 @@ from ..plan.model import Plan
 from ..project.model import FileChange
 from ..resolve.environment import Environment, UnmetRequirement, consequences
 from ..utils.files import disk_error
-from ..utils.progress import Progress, beating
+from ..utils.progress import Progress
 from ..utils.signals import interruptible, signals_held
 from ..uv.program import Uv
 from .after_change import incoming_distributions
@@ -98,7 +98,9 @@ def apply(
     allowed = allowed or Allowed()
     check_environment_owner(target, allowed)
     site = Site.of(target)
-    coming = frozenset({row.name for row in plan.install} | {row.name for row in companions})
+    coming = frozenset(
+        {wheel.name for wheel in plan.install} | {companion.name for companion in companions}
+    )
     check_removable(target, site, coming.union(plan.uninstall), coming)  # before any download
     with hold_environment_lock(site):
         prepare_state_folder(site)
@@ -148,7 +150,7 @@ def _allowed_conflicts(
     plan: Plan, target: Target, staged: StagedWheels, allowed: Allowed
 ) -> tuple[UnmetRequirement, ...]:
     requires = dict(zip(staged.wheels, staged.tree.requires, strict=True))
-    now = [without_tool_bounds(row) for row in target.in_use]
+    now = [without_tool_bounds(package) for package in target.in_use]
     before = Environment(now, target_markers(target))
     incoming = map(without_tool_bounds, incoming_distributions(requires))
     conflicts = consequences(before, plan.uninstall, incoming).unmet
@@ -197,9 +199,9 @@ def _swap(
     holders = processes_using(paths)
     if holders:
         progress("in-use", processes=", ".join(holders))
-    own = {str(row.path): source for row, source in zip(files, staged.files, strict=True)}
-    replaced = [str(row.path) for row in files if row.before is not None]
-    made = {row.path.parent for row in files if not row.path.parent.exists()}
+    own = {str(file.path): source for file, source in zip(files, staged.files, strict=True)}
+    replaced = [str(file.path) for file in files if file.before is not None]
+    made = {file.path.parent for file in files if not file.path.parent.exists()}
     change = JournaledChange(site)
     begin = Begin(
         plan=", ".join(f"{name} {version}" for name, version in coming.items()),
@@ -217,34 +219,32 @@ def _swap(
         for path, source in tree.files.items()
     ]
     incoming += [
-        Incoming(str(row.path), own[str(row.path)], hashlib.sha256(row.after).hexdigest())
-        for row in files
+        Incoming(str(file.path), own[str(file.path)], hashlib.sha256(file.after).hexdigest())
+        for file in files
     ]
     with signals_held():
         try:
             with interruptible():
                 progress("sync")
-                with beating(progress):
-                    sync_files(file.source for file in incoming)
+                sync_files(file.source for file in incoming)
                 change.begin(begin, files=len(paths) + len(incoming))
                 progress("set-aside", files=len(paths))
-                change.set_aside([*paths, *replaced], copied=replaced)
+                change.back_up([*paths, *replaced], copied=replaced)
                 change.place(incoming, tree.infos, [*tree.folders, *map(str, made)])
                 note_times(homes, tree.infos)
                 progress("verify")
-                with beating(progress):
-                    works, reason = verify()
+                works, reason = verify()
                 if not works:
                     raise _VerificationFailed(reason)  # noqa: TRY301 - as every failure here
             change.commit()
         except BaseException as error:
             with contextlib.suppress(Exception):  # whoever reads what is said may be gone
                 progress("restore")
-            _put_back(site, change)
+            _restore(site, change)
             raise _outcome(error, change) from error
 
 
-def _put_back(site: Site, change: JournaledChange) -> None:
+def _restore(site: Site, change: JournaledChange) -> None:
     """Roll back. Raises Error `restore-…`, whatever goes wrong."""
     if not change.begun:
         with contextlib.suppress(OSError):
@@ -254,7 +254,7 @@ def _put_back(site: Site, change: JournaledChange) -> None:
         roll_back(site, change.folder)
     except Error as error:
         if error.code in _GONE and not change.touched:
-            return  # nothing had been done that was to be put back
+            return  # nothing had been done that was to be restored
         if error.code.startswith("restore-"):
             raise
         listed = error.values.get("names") or error.values.get("paths") or error

@@ -1,7 +1,7 @@
 """Refuses a change before it begins: whose the environment is, who uses its files, their paths.
 
-On Linux a mapped file can be moved and stays usable: the user is told. On Windows an open file may
-be impossible to move, and a long path to write, which must be known before the first one is moved.
+On Linux a mapped file can be moved and stays usable: the user is informed. On Windows an open file
+may be impossible to move, and a long path to write: known before the first one is moved.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ def check_environment_owner(target: Target, allowed: Allowed) -> None:
 def check_plan_allowed(plan: Plan, allowed: Allowed) -> None:
     """Raise Error `needs-flags`, `would-conflict` or `would-lose`, before any download.
 
-    All of it the plan has told.
+    All of it is in the plan.
     """
     if plan.needs:
         flags = " ".join(word for need in plan.needs for word in NEEDED_FLAGS[need])
         raise Error("needs-flags", flags=flags)
-    for row in plan.findings:
-        values = dict(row.values)
-        if row.code == "would-conflict" and not allowed.conflicts:
+    for finding in plan.findings:
+        values = dict(finding.values)
+        if finding.code == "would-conflict" and not allowed.conflicts:
             raise Error("would-conflict", conflicts=words(values["by"]))
-        if ALLOWANCES.get(row.code) == "provider" and not allowed.providers:
+        if ALLOWANCES.get(finding.code) == "provider" and not allowed.providers:
             raise Error("would-lose", distribution=words(values["distribution"]))
 
 
@@ -94,12 +94,12 @@ def check_files_unchanged(files: Iterable[FileChange]) -> None:
 
     And `file-unwritable` for one that this user cannot write.
     """
-    for row in files:
-        if row.path.parent.exists():
-            check_place(row.path)
-        now = row.path.read_bytes() if row.path.is_file() else None
-        if now not in {row.before, row.after}:
-            raise Error("file-changed", file=row.path)
+    for file in files:
+        if file.path.parent.exists():
+            check_place(file.path)
+        now = file.path.read_bytes() if file.path.is_file() else None
+        if now not in {file.before, file.after}:
+            raise Error("file-changed", file=file.path)
 
 
 def processes_using(paths: Iterable[str], proc: Path = PROC) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ if sys.platform == "win32":
     import winreg
 
     def _long_paths_enabled() -> bool:
-        """Tell whether programs that declare it, as Python does, can use longer paths."""
+        """Return whether programs that declare it, as Python does, can use longer paths."""
         with contextlib.suppress(OSError):
             place = r"SYSTEM\CurrentControlSet\Control\FileSystem"
             with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:

@@ -18,7 +18,6 @@ from ..index.page import without_credentials
 from ..index.pinning import wheel_target_of
 from ..plan.model import Plan
 from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, Wheel, first_of_each, index_of_torch
-from ..utils.progress import Progress
 from ..uv.compile import compile_plan
 from ..uv.program import Uv
 from ..uv.project import Question, constraints, installed_versions
@@ -40,15 +39,15 @@ Confirm = Callable[[Sequence[ChosenWheel]], None]
 """Is given what was chosen, before anything is downloaded; may raise."""
 
 
-def choose_wheels(  # noqa: PLR0917
-    plan: Plan, target: Target, index: Index, uv: Uv, folder: Path, progress: Progress
+def choose_wheels(
+    plan: Plan, target: Target, index: Index, uv: Uv, folder: Path
 ) -> tuple[Pinned, ...]:
     """Return what to install, with the address of each file: the wheels of the plan come first.
 
     What is installed stays at its version. Only where a new torch requires another, and there is no
     other way, what it requires may move. Raises as `compile_plan`.
     """
-    coming = {row.name for row in plan.install}
+    coming = {wheel.name for wheel in plan.install}
     movable = frozenset(coming.union(plan.uninstall))
     if incoming_torch(plan):
         movable |= movable_distributions(plan, target)
@@ -65,17 +64,17 @@ def choose_wheels(  # noqa: PLR0917
         target=target,
     )
     try:
-        pinned = compile_plan(uv, question, index, folder, progress)
+        pinned = compile_plan(uv, question, index, folder)
     except Error as error:
         if error.code != "requirements-impossible" or not incoming_torch(plan):
             raise
-        there = {
+        installed = {
             name: version
             for name, version in installed_versions(target).items()
             if name not in movable
         }
-        question = replace(question, within=(), preferred=there)
-        pinned = compile_plan(uv, question, index, folder, progress)
+        question = replace(question, within=(), preferred=installed)
+        pinned = compile_plan(uv, question, index, folder)
     best = first_of_each(pinned)
     return tuple(index.sized(pin) if pin.wheel.name in coming else pin for pin in best)
 

@@ -98,8 +98,8 @@ def recorded_files(metadata_path: str) -> set[str] | None:
     except OSError:
         return None
     base = os.path.realpath(record.parent.parent)
-    rows = [row[0] for row in csv.reader(text.splitlines()) if row and row[0]]
-    return {*plain_paths(join(base, row) for row in rows).values()}
+    paths = [line[0] for line in csv.reader(text.splitlines()) if line and line[0]]
+    return {*plain_paths(join(base, line) for line in paths).values()}
 
 
 def files_under(folder: str) -> Iterator[str]:

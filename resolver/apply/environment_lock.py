@@ -82,7 +82,7 @@ def _holder(path: Path) -> dict[str, object]:
 
 
 def _alive(pid: object) -> bool:
-    """Tell whether there is a process `pid`."""
+    """Return whether there is a process `pid`."""
     if not isinstance(pid, int):
         return False
     if sys.platform == "win32":  # where `os.kill` would end it

@@ -1,4 +1,4 @@
-"""Finds the files to set aside before others are installed; changes nothing.
+"""Finds the files to back up before others are installed; changes nothing.
 
 Several distributions may own one file (all `nvidia-*` share `nvidia/__init__.py`, both builds of
 onnxruntime share everything): it is removed where all its owners are, or a new wheel has it too.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..errors import Error
 from ..facts.target import Installed, Target
-from ..plan.model import HELD
+from ..plan.model import REMOVAL_BLOCKERS
 from ..utils.files import file_digest
 from .environment_files import (
     NAMESPACE,
@@ -41,7 +41,7 @@ def files_to_remove(
     incoming: Mapping[str, str],
     whole: Iterable[str],
 ) -> tuple[str, ...]:
-    """Return the absolute paths of all files to set aside, sorted.
+    """Return the absolute paths of all files to back up, sorted.
 
     `names` are the canonical names of the distributions to remove, with those that are `coming`
     again; `incoming` has the SHA-256 (or "") of every file that will be written by its path, as
@@ -97,8 +97,8 @@ def check_removable(
         if not _within(site, installed):
             if installed.key not in coming and target.find(installed.key) is installed:
                 raise Error("installed-outside", name=name, path=path)
-        elif installed.held:
-            raise Error(HELD[installed.held], name=name, path=path)
+        elif installed.removal_blocker:
+            raise Error(REMOVAL_BLOCKERS[installed.removal_blocker], name=name, path=path)
 
 
 def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) -> None:
@@ -122,7 +122,9 @@ def distributions_here(target: Target, site: Site) -> list[tuple[str, str]]:
 
     A venv may see the distributions of its base Python, too.
     """
-    return [(row.key, row.version) for row in target.installed if _within(site, row)]
+    return [
+        (package.key, package.version) for package in target.installed if _within(site, package)
+    ]
 
 
 def _within(site: Site, installed: Installed) -> bool:

@@ -97,7 +97,7 @@ def discard_undo_data(site: Site, *, allow_changed: bool = False) -> int:
     if not check_state_folder(site):
         return 0
     with hold_environment_lock(site):
-        unfinished = [row for row in recorded_changes(site) if row.state in UNFINISHED]
+        unfinished = [change for change in recorded_changes(site) if change.state in UNFINISHED]
         if unfinished and not allow_changed:
             raise Error("unfinished-change", folder=site.prefix)
         everything = [folder for _, folder in change_folders(site)]

@@ -3,7 +3,7 @@
 A journal is a text of JSON lines. A line is on the disk before its step is done, so an incomplete
 last line is ignored. Paths are relative to the site-packages folder of the environment, so that an
 environment that was moved can still be rolled back. What each file was is recorded, too, so that a
-roll back can tell whether something else changed it.
+roll back can see whether something else changed it.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class JournaledChange:
         """True once there is a journal, by which the change can be rolled back."""
         self.touched = False
         """True after the first change to the environment."""
-        self._aside = self.folder / "aside"
+        self._backups = self.folder / "aside"
 
     def begin(self, begin: Begin, files: int = 0) -> None:
         """Open the journal, and reserve what rolling back the change of so many `files` needs.
@@ -80,7 +80,7 @@ class JournaledChange:
         Raises OSError where the disk does not allow it.
         """
         self.folder.mkdir()
-        self._aside.mkdir()
+        self._backups.mkdir()
         (self.folder / "trash").mkdir()
         with (self.folder / "reserve").open("xb") as file:
             file.write(bytes(_RESERVE + files * _RESERVE_PER_FILE))
@@ -90,7 +90,7 @@ class JournaledChange:
         sync_folder(self.folder)
         sync_folder(self.site.state)
 
-    def set_aside(self, paths: Sequence[str], copied: Collection[str] = ()) -> None:
+    def back_up(self, paths: Sequence[str], copied: Collection[str] = ()) -> None:
         """Set the files at the absolute `paths` aside; remove folders that are empty then.
 
         Those that are `copied` stay until another one takes their place: a user's own files.
@@ -105,7 +105,7 @@ class JournaledChange:
         )
         append(self.folder, MovedFiles(moves=moves, seen=tuple(seen.values())))
         for path, (_, name) in zip(seen, moves, strict=True):
-            goal = join(str(self._aside), name)
+            goal = join(str(self._backups), name)
             copy(path, goal) if path in copied else move(path, goal)
             self.touched = True
         folders = sorted(emptied_folders(seen, self.site), key=len, reverse=True)
@@ -115,14 +115,14 @@ class JournaledChange:
             if names <= set(empty) and not os.path.ismount(folder):
                 empty.append(folder)
         if empty:
-            rows = tuple(
+            removed = tuple(
                 (self.site.relative(path), os.stat(path).st_mode & 0o7777) for path in empty
             )
             kept = tuple(f"folder-{at:06d}" for at in range(len(empty)))
-            append(self.folder, RemovedFolders(folders=rows, names=kept))
+            append(self.folder, RemovedFolders(folders=removed, names=kept))
             for folder, name in zip(empty, kept, strict=True):
-                move_folder(folder, join(str(self._aside), name))
-        sync_folder(self._aside)
+                move_folder(folder, join(str(self._backups), name))
+        sync_folder(self._backups)
         for folder in {str(Path(path).parent) for path in seen}:
             if os.path.isdir(folder):
                 sync_folder(folder)
@@ -146,7 +146,7 @@ class JournaledChange:
             "standing": sorted(folder for folder in around if os.path.isdir(folder)),
             "folders": empty,
         }
-        relative = {name: tuple(map(self.site.relative, row)) for name, row in paths.items()}
+        relative = {name: tuple(map(self.site.relative, places)) for name, places in paths.items()}
         sizes = tuple(known[1] if known else -1 for known in seen)
         hashes = tuple(file.digest for file in coming)
         append(self.folder, Install(**relative, sizes=sizes, hashes=hashes))

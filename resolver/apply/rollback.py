@@ -71,7 +71,7 @@ def recover_interrupted(
     if not any(True for _ in change_folders(site)):
         return ()
     with hold_environment_lock(site):
-        changes = tuple(row for row in recorded_changes(site) if row.state in UNFINISHED)
+        changes = tuple(change for change in recorded_changes(site) if change.state in UNFINISHED)
         for change in changes:
             roll_back(site, site.state / str(change.number), allow_changed=allow_changed)
         if changes:
@@ -95,7 +95,9 @@ def undo_last(
     changed what the change touched, unless `allow_changed`, and those of `recover_interrupted`.
     """
     with hold_environment_lock(site):
-        last = next((row for row in recorded_changes(site) if row.state == "committed"), None)
+        last = next(
+            (change for change in recorded_changes(site) if change.state == "committed"), None
+        )
         if last is None or last.begin is None:
             raise Error("nothing-to-undo")
         names = changed_since(last.begin, installed)
@@ -140,7 +142,7 @@ def roll_back(
         with failures.noted(str(folder)):
             (folder / "reserve").unlink(missing_ok=True)
         _note_begin(folder, records)
-        _put_all_back(site, folder, records, found, failures)
+        _restore_all(site, folder, records, found, failures)
         if failures.first is None:
             with failures.noted(journal):
                 delete_journal(folder)
@@ -154,8 +156,8 @@ def roll_back(
 
 def _gone(site: Site) -> Error:
     """Return what to raise where the journal is not there any more."""
-    there = os.path.isdir(site.purelib)
-    return Error("restore-lost" if there else "restore-moved", path=site.prefix)
+    exists = os.path.isdir(site.purelib)
+    return Error("restore-lost" if exists else "restore-moved", path=site.prefix)
 
 
 def _note_begin(folder: Path, records: tuple[Record, ...]) -> None:
@@ -187,32 +189,32 @@ class _Failures:
             yield
         except Error:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the others are put back
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are restored
             self.first = self.first or (path, error)
             self.count += 1
 
 
-def _put_all_back(
+def _restore_all(
     site: Site,
     folder: Path,
     records: tuple[Record, ...],
     found: Comparison,
     failures: _Failures,
 ) -> None:
-    aside = str(folder / "aside")
-    moves = [(absolute(site, path), join(aside, name)) for path, name, _ in moves_of(records)]
-    moved_back = {path for path, source in moves if not os.path.lexists(source)}
+    backups = str(folder / "aside")
+    moves = [(absolute(site, path), join(backups, name)) for path, name, _ in moves_of(records)]
+    restored = {path for path, source in moves if not os.path.lexists(source)}
     trash = _Trash(folder / "trash", failures)
     install = install_of(records)
     if install is not None:
-        _remove_created(site, install, found.stays | moved_back, trash)
-    trash.take(sorted(found.theirs - moved_back))
+        _remove_created(site, install, found.stays | restored, trash)
+    trash.take(sorted(found.theirs - restored))
     for path in sorted(emptied_folders(found.theirs, site), key=len, reverse=True):
         with contextlib.suppress(OSError):
             os.rmdir(path)
     for relative, mode, name in emptied_of(records):
         with failures.noted(relative):
-            _put_folder_back(site, absolute(site, relative), mode, join(aside, name))
+            _restore_folder(site, absolute(site, relative), mode, join(backups, name))
     for path, source in moves:
         if os.path.lexists(source):
             with failures.noted(path):
@@ -229,11 +231,11 @@ def _put_all_back(
             sync_folder(name)
 
 
-def _put_folder_back(site: Site, path: str, mode: int, aside: str) -> None:
+def _restore_folder(site: Site, path: str, mode: int, backup: str) -> None:
     """Put a folder back that is `aside`, or make it."""
     make_folder(os.path.dirname(path), site)  # it went with what had come later
-    if not os.path.lexists(path) and os.path.isdir(aside):
-        move_folder(aside, path)
+    if not os.path.lexists(path) and os.path.isdir(backup):
+        move_folder(backup, path)
     make_folder(path, site)
     if os.stat(path).st_mode & 0o7777 != mode:
         os.chmod(path, mode)

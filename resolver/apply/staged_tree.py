@@ -51,7 +51,7 @@ class StagedTree(NamedTuple):
     """The `Requires-Dist` lines of each wheel, in their order."""
 
 
-class _Row(NamedTuple):
+class _RecordedFile(NamedTuple):
     """A row of a RECORD."""
 
     path: str
@@ -73,18 +73,18 @@ def read_staged_tree(tree: Path, site: Site, wheels: Sequence[Wheel]) -> StagedT
     hashes: dict[str, str] = {}
     shared = {join(root, NAMESPACE) for root in (site.purelib, site.platlib)}
     for wheel, info in zip(wheels, places.infos, strict=True):
-        rows = list(_rows(info, wheel, places))
-        if any(places.moves(row.path, info) for row in rows):
-            _write_record(rows, info, places)
-        for row in rows:
-            goal = places.goal(row.path)
-            if hashes.setdefault(goal, row.digest) != row.digest or (
-                goal in files and not row.digest
+        recorded = list(_recorded_files(info, wheel, places))
+        if any(places.moves(file.path, info) for file in recorded):
+            _write_record(recorded, info, places)
+        for file in recorded:
+            goal = places.goal(file.path)
+            if hashes.setdefault(goal, file.digest) != file.digest or (
+                goal in files and not file.digest
             ):
                 if goal not in shared:
                     raise Error("wheel-overwrites", path=goal, owner=wheel.name)
                 hashes[goal] = ""
-            files[goal] = long_path(row.path)
+            files[goal] = long_path(file.path)
     return StagedTree(
         files=files,
         hashes=hashes,
@@ -101,7 +101,7 @@ def writes_in_place(installed: Iterable[Installed]) -> bool:
     return any((one.installer or "").lower().startswith(_IN_PLACE) for one in installed)
 
 
-def own_shared_files(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
+def break_hardlinks(tree: Path, site: Site, wheels: Sequence[Wheel]) -> None:
     """Make the files of onnxruntime in the prefix `tree` files of their own, not links.
 
     Each build of onnxruntime has files of the same names. Poetry and PDM write into those that are
@@ -195,7 +195,7 @@ class _Places:
         return os.path.relpath(path, info) != os.path.relpath(self.goal(path), self.goal(info))
 
 
-def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
+def _recorded_files(info: str, wheel: Wheel, places: _Places) -> Iterator[_RecordedFile]:
     """Yield the rows of the RECORD in `info`, whose files are there and may be installed.
 
     Source: https://packaging.python.org/en/latest/specifications/recording-installed-packages/
@@ -203,7 +203,7 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
     root = os.path.dirname(info)
     try:
         text = _text(info, "RECORD", "surrogateescape")
-        listed = [row for row in csv.reader(text.splitlines(), strict=True) if row and row[0]]
+        listed = [line for line in csv.reader(text.splitlines(), strict=True) if line and line[0]]
     except (OSError, csv.Error) as error:
         raise Error("install-failed", said=f"{wheel.name} has no RECORD") from error
     for path, *about in listed:
@@ -219,7 +219,7 @@ def _rows(info: str, wheel: Wheel, places: _Places) -> Iterator[_Row]:
         if not stat.S_ISREG(found.st_mode):
             raise Error("wheel-odd", file=wheel.file, member=path)
         digest = sha256_of("".join(about[:1]))
-        yield _Row(where, digest, about[1] if len(about) > 1 else "")
+        yield _RecordedFile(where, digest, about[1] if len(about) > 1 else "")
 
 
 def sha256_of(column: str) -> str:
@@ -246,14 +246,14 @@ def long_path(path: str) -> str:
     return path
 
 
-def _write_record(rows: Sequence[_Row], info: str, places: _Places) -> None:
+def _write_record(recorded: Sequence[_RecordedFile], info: str, places: _Places) -> None:
     """Write RECORD with the paths as they are in the environment."""
     root = os.path.dirname(places.goal(info))
     with Path(long_path(info), "RECORD").open(
         "w", encoding="utf-8", errors="surrogateescape"
-    ) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        for row in rows:
-            where = os.path.relpath(places.goal(row.path), root).replace(os.sep, "/")
-            packed = base64.urlsafe_b64encode(bytes.fromhex(row.digest)).decode().rstrip("=")
-            writer.writerow([where, f"sha256={packed}" if packed else "", row.size])
+    ) as record:
+        writer = csv.writer(record, lineterminator="\n")
+        for file in recorded:
+            where = os.path.relpath(places.goal(file.path), root).replace(os.sep, "/")
+            packed = base64.urlsafe_b64encode(bytes.fromhex(file.digest)).decode().rstrip("=")
+            writer.writerow([where, f"sha256={packed}" if packed else "", file.size])

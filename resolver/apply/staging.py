@@ -40,8 +40,8 @@ from .chosen_wheels import Confirm, choose_wheels, chosen_by_others
 from .environment_files import UV_CACHE
 from .staged_tree import (
     StagedTree,
+    break_hardlinks,
     long_path,
-    own_shared_files,
     read_staged_tree,
     writes_in_place,
 )
@@ -97,14 +97,14 @@ def stage_wheels(
             if (near := index.sources.near(wheel.file or "-")) is not None:
                 read_wheel_contents(near)  # what must not be unpacked uv need not read, either
         progress("resolve")
-        pinned = choose_wheels(plan, target, index, uv, into.work / "compile", progress)
+        pinned = choose_wheels(plan, target, index, uv, into.work / "compile")
         confirm(chosen_by_others(plan, pinned, index))
         wheels = tuple(pin.wheel for pin in pinned)
         with written_early(into.work):
             if pinned:
                 _install(plan, pinned, index, uv, into, progress)
             if writes_in_place(target.installed):
-                own_shared_files(into.folder, site, wheels)
+                break_hardlinks(into.folder, site, wheels)
         own = stage_files(files, site.stage / "files")
         if companions:
             _unpack(companions, into, uv, homes)
@@ -164,13 +164,13 @@ def _unpacked_size(pin: Pinned, index: Index) -> int:
 def stage_files(files: Sequence[FileChange], folder: Path) -> tuple[str, ...]:
     """Write the new files of a project into `folder`, each with the mode of the old one."""
     staged = []
-    for at, row in enumerate(files):
+    for at, file in enumerate(files):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / str(at)
-        path.write_bytes(row.after)
-        if row.before is not None:
-            shutil.copymode(row.path, path)
-            give_to_owner(path, row.path.stat())
+        path.write_bytes(file.after)
+        if file.before is not None:
+            shutil.copymode(file.path, path)
+            give_to_owner(path, file.path.stat())
         staged.append(str(path))
     return tuple(staged)
 
@@ -192,7 +192,7 @@ def _unpack(
         for home, origin in homes.items():
             if home.name == companion.file:
                 _write_origin(root, home, origin)
-    if any(root.rglob("*.py")):  # a stand-in has none
+    if any(root.rglob("*.py")):  # a placeholder has none
         compile_modules(uv, root, into)
 
 

@@ -1,13 +1,13 @@
 """The folder with everything that is needed to undo a change.
 
-`<site-packages>/.ortgpu-fix/` is on the filesystem of the files that are set aside, moves with the
+`<site-packages>/.ortgpu-fix/` is on the filesystem of the files that are backed up, moves with the
 environment, and cannot be imported by that name.
 
     lock                 see `environment_lock`
     engine.lock          held by what runs under `uv.guard`
     stage/               what comes: uv's prefix, and what it needs meanwhile
     <number>/journal     one change; see `journal`
-    <number>/aside/      the files and the emptied folders that it set aside
+    <number>/aside/      the files and the emptied folders that it backed up
     <number>/trash/      what a roll back took out
     <number>/reserve     room for a roll back on a full disk
 
@@ -85,7 +85,7 @@ class Site(NamedTuple):
     def owns(self, path: str) -> bool:
         """Return whether `path` is a state folder of this environment, or in one.
 
-        Filesystems may not tell small letters from capitals.
+        Filesystems may not distinguish small letters from capitals.
         """
         roots = (root for root in self if path.startswith(root.rstrip(os.sep) + os.sep))
         inner = path[len(max(roots, key=len, default="").rstrip(os.sep)) :].casefold()

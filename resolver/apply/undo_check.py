@@ -1,7 +1,7 @@
 """Refuses an undo where files changed: compares the environment with the journal of the change.
 
 What is there must be what the change left: every file that it wrote as it wrote it, every file that
-it set aside still there, nothing in the places that become free, and in the shared folders no
+it backed up still there, nothing in the places that become free, and in the shared folders no
 distribution that came later. Reads only.
 """
 
@@ -54,7 +54,7 @@ class Comparison:
     changed: set[str] = field(default_factory=set)
     """Paths with something else at them."""
     lost: set[str] = field(default_factory=set)
-    """Paths that cannot be put back: what was set aside is not there any more."""
+    """Paths that cannot be restored: what was backed up is not there any more."""
     came: set[str] = field(default_factory=set)
     """Metadata folders of distributions that came later, and have files in the shared folders."""
     theirs: set[str] = field(default_factory=set)
@@ -63,7 +63,7 @@ class Comparison:
     """Files of the change that a distribution which came later owns as well."""
 
     def differences(self, site: Site) -> tuple[str, ...]:
-        """Return all that differs, the most telling first, relative to site-packages."""
+        """Return all that differs, the most important first, relative to site-packages."""
         names = [Path(path).name for path in sorted(self.came)]
         paths = sorted(self.lost) + sorted(self.changed)
         return tuple(names + [site.relative(path) for path in paths])
@@ -80,7 +80,7 @@ def check_undoable(
     """Compare the environment with the `records` of the change in `folder`, and return that.
 
     Raises Error `undo-changed` where something else changed the environment (or the distributions
-    `names`), unless `allow_changed`; `undo-impossible` where what was set aside is not there.
+    `names`), unless `allow_changed`; `undo-impossible` where the backup is not there.
     """
     found = compare(site, folder, records)
     if found.lost:
@@ -91,10 +91,10 @@ def check_undoable(
     return found
 
 
-def _listed(rows: Sequence[str]) -> str:
-    """Return `rows` as text, the first of many."""
-    more = f", … (+{len(rows) - _LISTED})" if len(rows) > _LISTED else ""
-    return ", ".join(rows[:_LISTED]) + more
+def _listed(names: Sequence[str]) -> str:
+    """Return `names` as text, the first of many."""
+    more = f", … (+{len(names) - _LISTED})" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
 
 
 def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison:
@@ -105,7 +105,7 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
     moves = [(absolute(site, path), name, seen) for path, name, seen in moves_of(records)]
     install = install_of(records)
     created = {absolute(site, path) for path in install.created} if install else set()
-    # What Python compiled of the new modules since goes with them.
+    # What Python compiled of the new modules since is removed with them.
     ours = created.union(derived(created))
     in_place = _compare_moved(found, folder, moves, ours, state(records) == "committed")
     _compare_created(found, site, records, in_place)
@@ -113,8 +113,8 @@ def compare(site: Site, folder: Path, records: tuple[Record, ...]) -> Comparison
         inside = {*plain_paths(files_under(absolute(site, whole))).values()}
         found.changed |= inside - created - {*map(copy_of, created)} - in_place
     for path, _, _ in emptied_of(records):
-        here = fingerprint(absolute(site, path))
-        if here is not None and here[0] != "folder":
+        current = fingerprint(absolute(site, path))
+        if current is not None and current[0] != "folder":
             found.changed.add(absolute(site, path))
     touched = created.union(path for path, _, _ in moves)
     # A link in the place of a folder would lead everything elsewhere.
@@ -132,12 +132,12 @@ def _compare_moved(
     created: set[str],
     committed: bool,  # noqa: FBT001
 ) -> set[str]:
-    """Compare what was set aside; return the paths at which the file from before is."""
+    """Compare what was backed up; return the paths at which the file from before is."""
     in_place: set[str] = set()
     for path, name, seen in moves:
-        aside = join(str(folder / "aside"), name)
-        kept, here = fingerprint(aside), fingerprint(path)
-        is_original = is_same(here, seen)
+        backup = join(str(folder / "aside"), name)
+        kept, current = fingerprint(backup), fingerprint(path)
+        is_original = is_same(current, seen)
         if kept is None:  # not moved yet, or moved back already
             if committed or not is_original:
                 found.lost.add(path)
@@ -145,17 +145,17 @@ def _compare_moved(
                 in_place.add(path)
         elif kept[:2] != seen[:2]:
             found.lost.add(path)
-        elif is_original and _hold_the_same(path, aside):
+        elif is_original and _hold_the_same(path, backup):
             # A copy to another filesystem that was killed before its last step.
             in_place.add(path)
-        elif here is not None and path not in created:
+        elif current is not None and path not in created:
             found.changed.add(path)
     return in_place
 
 
-def _hold_the_same(path: str, aside: str) -> bool:
+def _hold_the_same(path: str, backup: str) -> bool:
     """Return whether two files, or else two links, are equal: the time alone proves little."""
-    one, other = Path(path), Path(aside)
+    one, other = Path(path), Path(backup)
     with contextlib.suppress(OSError):
         if one.is_symlink():
             return one.readlink() == other.readlink()
@@ -179,13 +179,13 @@ def _compare_created(
         path = absolute(site, relative)
         if path in in_place or Path(path).name == UV_CACHE:  # written last, and again by uv
             continue
-        here, digest = fingerprint(path), install.hashes[at]
-        if here is None:
+        current, digest = fingerprint(path), install.hashes[at]
+        if current is None:
             if committed and seen[at] is not None:
                 found.changed.add(path)
         elif seen and seen[at] is None:  # it was not there when the change ended
             found.stays.add(path)
-        elif seen and here == seen[at]:
+        elif seen and current == seen[at]:
             continue
         elif not has_content(path, install.sizes[at], digest):
             found.changed.add(path)
@@ -216,7 +216,7 @@ def _compare_distributions(
         else:
             others |= files
         found.stays |= (files & touched) - moved
-    if found.theirs:  # what others own as well, or Python itself, does not go with them
+    if found.theirs:  # what others own as well, or Python itself, is not removed with them
         for path in known.intersection(metadata_folders(site)):
             others |= recorded_files(path) or set()
         python = {path for path in found.theirs if is_interpreter(site, path)}

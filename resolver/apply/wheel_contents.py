@@ -212,7 +212,7 @@ def _check_members(file: str, size: int, members: Sequence[Member]) -> None:
 
 def _check_record(file: str, info: str, members: Sequence[Member], text: str) -> None:
     try:
-        listed = {row[0] for row in csv.reader(text.splitlines(), strict=True) if row}
+        listed = {line[0] for line in csv.reader(text.splitlines(), strict=True) if line}
     except csv.Error as error:
         raise Error("wheel-broken", file=file, part="RECORD") from error
     files = set(_files(members))

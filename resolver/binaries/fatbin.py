@@ -5,7 +5,7 @@ An entry is a header (kind, header size, payload size, compute capability, flags
 PTX text or a cubin, usually compressed; the header never is. NVIDIA does not publish the format:
 the meaning of the fields was found by comparing with what `fatbinary` writes and `cuobjdump`
 prints for every target from sm_75 to sm_121a/f. `cuobjdump` prints cubins for family targets
-(sm_120f) like plain ones; the flags tell them apart.
+(sm_120f) like plain ones; the flags distinguish them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ MOST = 0.5
 COMMON = 0.1
 """Share of all fatbins that the general ones must make up; and, in libraries where they do not
 because each fatbin holds one target (cuFFT), the share of the most frequent target that another
-must reach: there nothing tells which fatbins belong together."""
+must reach: there nothing shows which fatbins belong together."""
 _TARGET = re.compile(r"(ptx)?(\d+)\.(\d)([af]?)")
 
 

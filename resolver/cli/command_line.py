@@ -60,14 +60,14 @@ def applying(
 
     `write`: files of the user's project change, too.
     """
-    options, there = allowing(options, plan), where in {"there", "new-there"}
+    options, elsewhere = allowing(options, plan), where in {"there", "new-there"}
     if facts.python.environment == "user" or where in {"new", "new-there"}:
         options = {**options, "python": DOT_VENV}  # of a user's packages nothing may change any
-    elif there:
+    elif elsewhere:
         python = _to_paste(facts.python.executable, facts.platform.system)
         options = {**options, "python": python}
-    leaving = frozenset({"facts"}) if there else frozenset()
-    system = facts.platform.system if there else SYSTEM
+    leaving = frozenset({"facts"}) if elsewhere else frozenset()
+    system = facts.platform.system if elsewhere else SYSTEM
     wanted = ("--apply", "--write") if write else ("--apply",)
     return command_line(options, *wanted, leaving=leaving, system=system)
 
@@ -84,8 +84,8 @@ def _to_paste(path: str | None, system: System) -> str | None:
 
 def looking(options: Options, url: str, facts: Facts) -> tuple[str, str]:
     """Return the command that reads the builds of the index `url`, and the one that plans again."""
-    here = f"{SYSTEM}_{MACHINES.get(platform.machine().lower(), '')}"
-    everywhere = ["--all-platforms"] if facts.platform.key != here else []
+    own_platform = f"{SYSTEM}_{MACHINES.get(platform.machine().lower(), '')}"
+    everywhere = ["--all-platforms"] if facts.platform.key != own_platform else []
     read = ("ortgpu-fix", "matrix", "--update", "--ort-index-url", url, *everywhere)
     return in_shells(read), in_shells(("ortgpu-fix", *words_of(options, ["platform", *_kept()])))
 

@@ -1,4 +1,4 @@
-"""Ask before a change, and tell what was left after it."""
+"""Ask before a change, and report what was left after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..apply.state_folder import Site
 from ..errors import Error
 from ..messages.catalog import Texts
 from ..messages.sections import size
-from . import console
+from . import alive, console
 
 
 class Asking(NamedTuple):
@@ -27,8 +27,10 @@ def confirm(asked: Asking, texts: Texts, label: str = "ask", **values: object) -
     check_answerable(asked)
     if asked.yes:
         return
-    console.print_question(texts.label(label, **values))
-    if sys.stdin.readline().strip().lower() not in {"y", "yes", "是"}:
+    with alive.paused():
+        console.print_question(texts.label(label, **values))
+        answer = sys.stdin.readline()
+    if answer.strip().lower() not in {"y", "yes", "是"}:
         raise Error("declined")
 
 

@@ -22,14 +22,13 @@ from ..messages.catalog import Language, Message, Texts
 from ..messages.sections import Section, lines_of, plain, size
 from ..utils.foreign_text import clean, clean_text
 from ..utils.progress import Progress, silent
+from .alive import drawing, is_late, note
 from .streams import shows_chinese
 
 if TYPE_CHECKING:  # which takes a while
     from rich.console import Console as RichConsole
 
 DEBUG = "ORTGPU_FIX_DEBUG"
-SILENCE = 1.5
-"""Seconds after which something is said again: with a sign of life a second, two at most."""
 _WIDEST = 100
 """Columns of a report on a terminal that has more."""
 
@@ -43,7 +42,7 @@ def user_language(environ: Mapping[str, str]) -> Language:
 
 
 def is_language_set(environ: Mapping[str, str]) -> bool:
-    """Tell whether the user chose a language: the locale C is none."""
+    """Return whether the user chose a language: the locale C is none."""
     names = ("ORTGPU_FIX_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
     value = next((environ[name] for name in names if environ.get(name)), "C")
     return value.partition(".")[0].upper() not in {"C", "POSIX"} or sys.platform == "win32"
@@ -78,6 +77,7 @@ def print_result(text: str) -> None:
     Raises Error `output-unwritable` where stdout does not take it, on a full disk; a reader that is
     gone (`ortgpu-fix matrix | head`) is BrokenPipeError, met here.
     """
+    note()
     try:
         print(clean_text(text), flush=True)
     except BrokenPipeError:
@@ -111,6 +111,7 @@ def print_sections(sections: Sequence[Section]) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    note()
     console = Console(highlight=False)
     for at, section in enumerate(sections):
         if at:
@@ -153,17 +154,20 @@ def write_file(file: str, content: str, texts: Texts) -> None:
 
 
 def print_notice(text: str) -> None:
-    """Tell the user something that is not the answer itself: on stderr."""
+    """Show the user something that is not the answer itself: on stderr."""
+    note()
     print(clean_text(text), file=sys.stderr)
 
 
 def print_question(text: str) -> None:
     """Ask the user something, who answers on the same line."""
+    note()
     print(f"\n{clean_text(text)}", end="", file=sys.stderr, flush=True)
 
 
 def print_above(bars: RichConsole, text: str) -> None:
-    """Tell the user something above the bars that `rich` draws."""
+    """Show the user something above the bars that `rich` draws."""
+    note(wipes=False)
     bars.print(clean_text(text), highlight=False, markup=False)
 
 
@@ -184,7 +188,8 @@ def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
 
         bars = Bars(texts)
         try:
-            yield bars
+            with drawing(bars):
+                yield bars
         finally:
             bars.drawn.stop()
     else:
@@ -192,29 +197,21 @@ def progress(texts: Texts, *, quiet: bool) -> Iterator[Progress]:
 
 
 class _Lines:
-    """Say each step once, on a line of its own, and every two seconds how far a long one is."""
+    """Say each step once, on a line of its own, and every two seconds how far a download is."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._said: set[str] = set()
         self._began: tuple[float, int] | None = None
         self._tenth = 0
-        self._last = 0.0
-        """When something was said last."""
         self._lock = threading.Lock()
 
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
         with self._lock:
-            if code == "working" and not self._is_late():
-                return
             line = self._downloaded(done, total) if total else self._texts.progress(code, **values)
             if line not in self._said:
                 self._said.add(line)
-                self._last = time.monotonic()
                 print_notice(line)
-
-    def _is_late(self) -> bool:
-        return time.monotonic() - self._last > SILENCE
 
     def _downloaded(self, done: int, total: int) -> str:
         now = time.monotonic()
@@ -223,7 +220,7 @@ class _Lines:
             self._began, self._tenth = (now, done), 10 * done // total
             return begun
         tenth = 10 * done // total
-        if (tenth <= self._tenth and not self._is_late()) or done >= total:
+        if (tenth <= self._tenth and not is_late()) or done >= total:
             return begun
         self._tenth = tenth
         speed = max(done - self._began[1], 1) / max(now - self._began[0], 1e-3)
@@ -237,5 +234,5 @@ class _Lines:
 
 
 def is_debugging(environ: Mapping[str, str]) -> bool:
-    """Tell whether the user wants to see what is behind an error."""
+    """Return whether the user wants to see what is behind an error."""
     return environ.get(DEBUG, "") not in {"", "0"}

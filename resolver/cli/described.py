@@ -34,7 +34,7 @@ PLATFORMS = {
     "windows": Platform(system="windows", machine="x86_64"),
     "windows-arm64": Platform(system="windows", machine="aarch64"),
 }
-"""By the values of `--platform`, and by what a driver's release tells."""
+"""By the values of `--platform`, and by what a driver's version shows."""
 _WINDOWS_RELEASE = re.compile(r"(\d{3})\.\d{2}")
 _FIRST_OF_FIVES = 430
 
@@ -58,7 +58,7 @@ def start_looking(machine: MachineOptions, environ: Mapping[str, str]) -> ProbeP
 
 
 def describes_environment(machine: MachineOptions, environ: Mapping[str, str], cwd: Path) -> bool:
-    """Tell whether the environment is a new one, of which the Python's version is all there is.
+    """Return whether the environment is a new one, of which the Python's version is all there is.
 
     So it is where `--python` is a version, where `--platform` names another system than a Python
     here has, and where nothing names an environment and none is needed: what this program has in
@@ -140,23 +140,23 @@ def on_described_machine(facts: Facts, machine: MachineOptions, *, new: bool) ->
     """
     if machine.driver is None or machine.gpu is None:
         return facts
-    read, here = read_machine(machine.driver, machine.gpu), facts.platform
+    read, own = read_machine(machine.driver, machine.gpu), facts.platform
     driver, named = Driver(version=read.driver), {"driver": "--driver", "gpus": "--gpu"}
     if read.expected is not None:
         named[EXPECTED_PLATFORM] = read.expected
     if not new:
-        if machine.platform and not here.is_of(machine.platform):
+        if machine.platform and not own.is_of(machine.platform):
             path = facts.python.executable
-            raise Error("other-platform", wanted=machine.platform, path=path, here=here.name)
+            raise Error("other-platform", wanted=machine.platform, path=path, here=own.name)
         kept = {key: text for key, text in facts.sources.items() if key not in OF_DRIVER}
         return facts._replace(driver=driver, gpus=read.gpus, sources=kept | named)
-    told = machine.platform or read.expected or here.name
+    expected = machine.platform or read.expected or own.name
     named |= {
         "python": facts.sources["python"],
         "platform": "--platform" if machine.platform else "",
     }
     return facts._replace(
-        platform=PLATFORMS[here.name if here.is_of(told) else told],
+        platform=PLATFORMS[own.name if own.is_of(expected) else expected],
         driver=driver,
         gpus=read.gpus,
         toolkits=(),

@@ -118,7 +118,7 @@ INSTALL = ("ort", "cuda", "torch", "provider", "requirement", "no-autoload", "no
 
 
 class CommandLine(NamedTuple):
-    """What was typed, as it is: what goes with what is still to be seen."""
+    """What was typed, unchanged: which options can be combined is checked later."""
 
     command: str
     """Of `guests.COMMANDS`; `plan` where none was typed."""

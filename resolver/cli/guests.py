@@ -39,7 +39,7 @@ class Command(NamedTuple):
     starts: bool = False
     """Whether what follows `--` is the command line of another program, which must follow."""
     typed: str = ""
-    """How it is typed, where its name does not tell: `lock --check`."""
+    """How it is typed, where its name does not say: `lock --check`."""
     environment: asked.EnvironmentUse = "needed"
     """What it needs where no environment is named."""
     looks: bool = False
@@ -146,7 +146,7 @@ def flags_of(command: str) -> tuple[Flag, ...]:
 
 
 def takes_words(command: str) -> bool:
-    """Tell whether a word may follow a command, be it that a guest claims it then."""
+    """Return whether a word may follow a command, be it that a guest claims it then."""
     return any(
         row.takes != 0
         for name, row in COMMANDS.items()

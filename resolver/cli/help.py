@@ -36,7 +36,7 @@ def run(asked: HelpRequest, environ: Mapping[str, str], language: Language) -> i
         console.print_result(completions(asked.completions, language))
     else:
         words = HelpWords(load_table("help"), language, console.columns(COLUMNS))
-        shown = whole_help if asked.whole else short_help
+        shown = full_help if asked.full else short_help
         console.print_result(shown(asked.command, words))
     return 0
 
@@ -74,7 +74,7 @@ class HelpWords(NamedTuple):
         return [flag for flag in flags_of(command) if flag.name not in hidden]
 
 
-def whole_help(command: str | None, words: HelpWords) -> str:
+def full_help(command: str | None, words: HelpWords) -> str:
     """Return all that is to be said of `command`, or of the whole program where it is None."""
     name, columns = command or PLAN, words.columns
     row = words.table["commands"][name]

@@ -12,7 +12,7 @@ from ..facts.model import GPU_BUILD, Facts
 from ..index.client import Index
 from ..lock.builder import LockBuilder
 from ..lock.groups import FleetMachine, Group, TargetPlan
-from ..lock.locked_facts import locked_names, without_installed_set
+from ..lock.locked_facts import names_in_locks, without_locked_packages
 from ..matrix.model import Matrix
 from ..matrix.torch import TORCH
 from ..messages.catalog import Language
@@ -20,7 +20,7 @@ from ..messages.shells import pasted_commands
 from ..plan.model import Plan
 from ..resolve.options import PlanOptions
 from ..resolve.resolver import resolve
-from ..resolve.situation import situation
+from ..resolve.situation import situation_of
 from ..utils.files import write
 from ..utils.process import run
 from ..uv.program import find_uv
@@ -83,7 +83,7 @@ def plan_group(
 
 
 def _group(made: Plan, inputs: PlanInputs) -> Group | None:
-    """Return the set of the plan `made` as the lock of one machine; None where nothing works.
+    """Return the packages of the plan `made` as the lock of one machine; None where nothing works.
 
     It is planned again from nothing, for the release that the plan has: what is installed there
     will not be where the lock is.
@@ -92,8 +92,8 @@ def _group(made: Plan, inputs: PlanInputs) -> Group | None:
     if version is None:
         return None
     options = inputs.options._replace(onnxruntime=f"=={version}", latest=False)
-    locked = locked_names(inputs.matrix)
-    facts = without_installed_set(inputs.facts, inputs.matrix, locked)
+    locked = names_in_locks(inputs.matrix)
+    facts = without_locked_packages(inputs.facts, inputs.matrix, locked)
     plan = resolve(facts, options, inputs.matrix)
     if options.torch == "keep":  # it is the application's own; the lock leaves it to its owner
         selection = tuple(wheel for wheel in plan.selection if wheel.name != TORCH)
@@ -103,7 +103,7 @@ def _group(made: Plan, inputs: PlanInputs) -> Group | None:
 
 def group_of_one(plan: Plan, inputs: PlanInputs, facts: Facts) -> Group:
     """Return what `plan`, made of `facts`, selects, as that of one machine: that of `inputs`."""
-    machine = situation(facts, inputs.options, inputs.matrix)
+    machine = situation_of(facts, inputs.options, inputs.matrix)
     target = TargetPlan(
         platform=machine.platform,
         abi=machine.abi,

@@ -83,7 +83,11 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
     packages = tuple(_with_seen(package, target, matrix, facts.platform) for package in packages)
     facts = facts._replace(packages=packages)
     facts = facts._replace(packages=without_known_files(facts, matrix))
-    owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
+    owners = [
+        package
+        for package in facts.packages
+        if package.name in matrix.owners and not package.provided
+    ]
     installed = target.find(GPU_BUILD) or (target.find(owners[0].name) if owners else None)
     read = facts.onnxruntime and facts.onnxruntime._replace(provider=Provider())
     if installed is None or read is None:

@@ -41,20 +41,20 @@ def readings_folder(environ: Mapping[str, str]) -> Path | None:
     folder = cache_folder(environ)
     if folder is None or is_own_place(folder / "readings"):
         return folder and folder / "readings"
-    _tell_of_other(folder, user_language(environ))
+    _report_other_owner(folder, user_language(environ))
     return None
 
 
 @functools.cache
-def _tell_of_other(folder: Path, language: Language) -> None:
+def _report_other_owner(folder: Path, language: Language) -> None:
     print_notice(load_texts(language).label("cache-not-own", folder=folder))
 
 
 def is_own_place(path: Path) -> bool:
-    """Tell whether `path`, or its nearest parent that is there, belongs to this user."""
+    """Return whether `path`, or its nearest parent that is there, belongs to this user."""
     places = (path, *path.parents)
-    there = next((one for one in places if os.path.exists(one)), None)  # noqa: PTH110 - or no right
-    return there is None or _is_ours(there)
+    nearest = next((one for one in places if os.path.exists(one)), None)  # noqa: PTH110 - or no right
+    return nearest is None or _is_ours(nearest)
 
 
 def _user_folder(environ: Mapping[str, str], variable: str, usual: str) -> Path | None:
@@ -125,14 +125,14 @@ def other_lines(file: Path, index_url: str) -> list[bytes]:
 
 
 def show_age(environ: Mapping[str, str], today: str | None = None) -> None:
-    """Tell who sits at a terminal that the newest row of the matrix is old; plans never know."""
+    """Warn on a terminal that the newest row of the matrix is old; plans never know."""
     if not sys.stderr.isatty():
         return
     from datetime import date, datetime, timezone
 
     newest = max([load_table("onnxruntime")["date"], *(rows.read for rows in used_additions())])
-    here = date.fromisoformat(today) if today else datetime.now(tz=timezone.utc).date()
-    days = (here - date.fromisoformat(newest)).days
+    now = date.fromisoformat(today) if today else datetime.now(tz=timezone.utc).date()
+    days = (now - date.fromisoformat(newest)).days
     if days > OLD:
         print_notice(load_texts(user_language(environ)).label("matrix-age", date=newest, days=days))
 

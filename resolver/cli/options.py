@@ -42,7 +42,7 @@ def plan_options_of(asked: PlanRequest) -> PlanOptions:
     lines = [
         RequirementLine(file, text)
         for file in wanted.requirement
-        for text in _requirements(Path(file), mend=wanted.write)
+        for text in _requirements(Path(file), rewriting=wanted.write)
     ]
     options = PlanOptions(
         onnxruntime="" if latest else _specifier(wanted.ort, "wish-ort"),
@@ -71,7 +71,7 @@ def _without_credentials(index: str | None, default: str) -> str:
 
 
 def _specifier(wish: str | None, refusal: str) -> str:
-    """Return `1.26.0` as `==1.26.0`, and a specifier as it is; raise Error `refusal` for others."""
+    """Return `1.26.0` as `==1.26.0`, a specifier unchanged; raise Error `refusal` else."""
     if not wish:
         return ""
     text = f"=={wish}" if wish[0].isdigit() else wish
@@ -102,7 +102,7 @@ def _cuda(cuda: str | None) -> str | None:
 
 
 def is_capability(text: str) -> bool:
-    """Tell whether a GPU of the command line is no name: `8.9`, `sm_89`."""
+    """Return whether a GPU of the command line is no name: `8.9`, `sm_89`."""
     return bool(_CAPABILITY.fullmatch(text) or _TARGET.fullmatch(text))
 
 
@@ -127,16 +127,16 @@ def capability(text: str, flag: str) -> str:
     return next(iter(found))
 
 
-def _requirements(file: Path, *, mend: bool) -> list[str]:
+def _requirements(file: Path, *, rewriting: bool) -> list[str]:
     """Return the requirements in `file`, those of the files that it names too, as PEP 508 texts.
 
     Of pyproject.toml they are those of the project itself. A lower bound of `onnxruntime` does not
-    bind, nor does our own line: they change. With `mend` neither does a pin of onnxruntime-gpu.
+    bind, nor does our own line: they change. With `rewriting`, no pin of onnxruntime-gpu does.
     """
     from ..companions.contents import LABEL
     from ..facts.own_projects import BUILDS, loosened
 
-    replaced = BUILDS if mend else {CPU_BUILD}
+    replaced = BUILDS if rewriting else {CPU_BUILD}
     found: list[str] = []
     for wanted in _of_project(file) if file.suffix == ".toml" else _of_file(file):
         name = canonicalize_name(wanted.name)

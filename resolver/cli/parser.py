@@ -151,7 +151,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     """
     line = _read(argv)
     if line.command == "help" or {"help", "version", "completions"} & line.options.keys():
-        return _help(line, whole="-h" not in argv)
+        return _help(line, full="-h" not in argv)
     _check_partners(line)
     for guest in FOUND.values():
         guest.check(line)
@@ -163,7 +163,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     return Invocation(line.command, made(row.request, values), line.options, line.named)
 
 
-def _help(line: CommandLine, *, whole: bool) -> Invocation:
+def _help(line: CommandLine, *, full: bool) -> Invocation:
     """Return what shows the help of a command, which needs nothing else to be right."""
     shown = line.named if line.command == PLAN and not line.options.get("dry_run") else line.command
     if line.command == "help":
@@ -171,7 +171,7 @@ def _help(line: CommandLine, *, whole: bool) -> Invocation:
         shown = line.words[0] if line.words else None
         for word in line.words:
             _require_command(word)
-    request = made(HelpRequest(command=shown, whole=whole), line.options)
+    request = made(HelpRequest(command=shown, full=full), line.options)
     return Invocation("help", request, line.options, line.named)
 
 
@@ -232,6 +232,8 @@ def _taken_command(typed: list[str]) -> str | None:
         elif before == "--facts" and _FILE.match(word):
             at += 1
         else:
+            if _FILE.match(word):  # of a flag of another command, more likely
+                _require_flags(typed, flags_of(PLAN))
             _require_command(word)
             return typed.pop(at)
     return None
@@ -258,7 +260,7 @@ def _with_mode(named: str | None, typed: Sequence[str]) -> str:
 
 
 def _takes_files(command: str, typed: Sequence[str]) -> bool:
-    """Tell whether `--facts *.json` is several files: where the command takes no word."""
+    """Return whether `--facts *.json` is several files: where the command takes no word."""
     rows = {row.typed or name: row for name, row in COMMANDS.items() if row.takes != 0}
     return not any({command, *typed}.issuperset(words.split()) for words in rows)
 
@@ -358,7 +360,7 @@ def help_of(argv: Sequence[str]) -> str:
 def run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
     """Run a command and return its exit code; raises what it raises.
 
-    Ctrl-C is told as an Error where a user asks himself what has been done.
+    Ctrl-C is reported as an Error where a user asks himself what has been done.
     """
     try:
         return _run_command(asked, environ)
@@ -371,7 +373,9 @@ def run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
 
 
 def _run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
-    from .console import user_language
+    from ..messages.catalog import load_texts
+    from .alive import signs_of_life
+    from .console import print_notice, user_language
 
     row, request, options = COMMANDS[asked.command], asked.request, asked.options
     if row.looks and not {"facts", "from_text"} & options.keys():
@@ -382,5 +386,8 @@ def _run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
         from .matrix_files import use_matrix_files
 
         use_matrix_files(options.get("matrix", ()), environ)
-    code: int = import_module(row.module).run(request, environ, user_language(environ))
-    return code
+    module, language = import_module(row.module), user_language(environ)
+    if row.starts or "json" in options:  # its output is another program's, or for one
+        return int(module.run(request, environ, language))
+    with signs_of_life(lambda: load_texts(language), print_notice):
+        return int(module.run(request, environ, language))

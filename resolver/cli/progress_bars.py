@@ -39,20 +39,20 @@ class Bars:
         )
         bar = [BarColumn(bar_width=20)] if console.width >= WIDE else []
         numbers = _Numbers(texts, narrow=console.width < NARROW)
+        self._waits: TaskID | None = None
         self.drawn = RichProgress(name, *bar, numbers, console=console, expand=True, transient=True)
 
     def __call__(self, code: str, /, *, done: int = 0, total: int = 0, **values: object) -> None:
         """Draw how far a step is; steps without bytes are said on a line of their own."""
-        if code == "working":  # what is drawn moves by itself
-            return
+        self.settle()
         if not total:
             line = self._texts.progress(code, **values)
             if line not in self._said:
                 self._said.add(line)
                 print_above(self.drawn.console, line)
             return
+        self.drawn.start()  # not before: the user may have to answer a question
         if self._whole is None:
-            self.drawn.start()  # not before: the user may have to answer a question
             together = self._texts.progress("download-all")
             self._whole = self.drawn.add_task(together, total=total, whole=True)
         file, have, of = str(values["file"]), int(str(values["have"])), int(str(values["size"]))
@@ -61,6 +61,21 @@ class Bars:
             self._files[file] = self.drawn.add_task(shown, total=of, whole=False)
         self.drawn.update(self._files[file], completed=have, total=of, visible=have < of)
         self.drawn.update(self._whole, completed=done, total=total, visible=done < total)
+
+    def wait(self, line: str) -> None:
+        """Draw that a step goes on, unless a download is drawn, which moves by itself."""
+        if self._waits is not None:
+            self.drawn.update(self._waits, description=line)
+        elif not any(task.visible for task in self.drawn.tasks):
+            self._waits = self.drawn.add_task(line, total=None, whole=None)
+            self.drawn.start()
+
+    def settle(self) -> None:
+        """Take that away; what follows may be a question."""
+        if self._waits is not None:
+            self.drawn.stop()
+            self.drawn.remove_task(self._waits)
+            self._waits = None
 
 
 class _Numbers(ProgressColumn):
@@ -72,7 +87,9 @@ class _Numbers(ProgressColumn):
         self._narrow = narrow
 
     def render(self, task: Task) -> Text:
-        """Return the numbers of a line."""
+        """Return the numbers of a line; of one that waits there are none."""
+        if task.fields["whole"] is None:
+            return Text()
         text = f"{size(int(task.completed))} / {size(int(task.total or 0))}"
         if not task.fields["whole"]:
             return Text(text, style="dim")

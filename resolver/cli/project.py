@@ -71,7 +71,9 @@ def plan_project(plan: Plan, inputs: PlanInputs, asked: InstallOptions) -> Proje
 
 def _oldest_python(plan: Plan, matrix: Matrix, platform: str, markers: Mapping[str, str]) -> str:
     builds = [
-        row for row in matrix.builds if (row.version, row.platform) == (plan.release, platform)
+        build
+        for build in matrix.builds
+        if (build.version, build.platform) == (plan.release, platform)
     ]
     return oldest_python(builds, (), markers["python_version"])
 

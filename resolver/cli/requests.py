@@ -104,7 +104,7 @@ class ApplyRequest(NamedTuple):
 
 
 class CheckRequest(NamedTuple):
-    """Say whether an environment is right."""
+    """Say whether an environment is OK."""
 
     plan: PlanRequest = PlanRequest()
     quiet: bool = False
@@ -185,7 +185,7 @@ class HelpRequest(NamedTuple):
 
     command: str | None = None
     """None: of the whole program."""
-    whole: bool = True
+    full: bool = True
     version: bool = False
     completions: str | None = None
 

@@ -41,7 +41,7 @@ def open_streams() -> None:
 
 
 def shows_chinese() -> bool:
-    """Tell whether the encodings of both stdout and stderr have Chinese characters."""
+    """Return whether the encodings of both stdout and stderr have Chinese characters."""
     try:
         for stream in (sys.stdout, sys.stderr):
             "中文".encode(getattr(stream, "encoding", None) or "utf-8")

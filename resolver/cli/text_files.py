@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 from ..errors import Error
 from ..log_lines.matcher import Search
 from ..log_lines.reading import decoded, text_of
+from . import alive
 
 STDIN = "-"
 BLOCK = 1 << 20
@@ -72,12 +73,20 @@ def _blocks(file: str) -> Iterator[bytes]:
     """Yield the bytes of a text; `-` is standard input. Raises Error `log-unreadable`."""
     try:
         if file == STDIN:
-            yield from _read(cast("BufferedIOBase", sys.stdin.buffer))
+            stream = cast("BufferedIOBase", sys.stdin.buffer)
+            while block := _wait_for(stream):
+                yield block
         else:
             with Path(file).open("rb") as stream:
                 yield from _read(stream)
     except OSError as error:
         raise Error("log-unreadable", file=file, cause=error.strerror or error) from error
+
+
+def _wait_for(stream: BufferedIOBase) -> bytes:
+    """Return what comes next: who writes it may take any time."""
+    with alive.paused():
+        return stream.read1(BLOCK)
 
 
 def _read(stream: BufferedIOBase) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from ..plan.wheels import HERE, PYPI, Wheel
 from .contents import (
     LABEL,
     LIBRARIES,
-    STAND_IN,
+    PLACEHOLDER,
     expected_companions,
     library_files,
     library_version,
@@ -25,7 +25,7 @@ from .contents import (
 from .library_list import Entry, libraries
 
 MARKER = "ORTGPU_FIX_PROVIDED"
-"""The file in the stand-in's dist-info folder that distinguishes it from the real CPU build."""
+"""The file in the placeholder's dist-info folder that distinguishes it from the real CPU build."""
 
 
 class LocalWheel(NamedTuple):
@@ -64,8 +64,8 @@ def build_companions(
     if build and LIBRARIES in expected:
         entries = libraries(selection, matrix, platform)
         wheels.append(library_wheel(build.version, entries, modules, build.name))
-    if build and STAND_IN in expected:
-        wheels.append(stand_in_wheel(build.version, build.name, expected[STAND_IN]))
+    if build and PLACEHOLDER in expected:
+        wheels.append(placeholder_wheel(build.version, build.name, expected[PLACEHOLDER]))
     return tuple(wheels)
 
 
@@ -84,11 +84,13 @@ def project_companions(
     build, entries = onnxruntime_of(selection), libraries(selection, matrix, platform)
     if build is None or build.name != GPU_BUILD or not entries:
         return ()
-    others = sorted(row for row in selection if row.name.startswith("nvidia-"))
-    requires = [f"{row.name}=={row.version}" for row in (build, *others) if row.index_url == PYPI]
+    others = sorted(wheel for wheel in selection if wheel.name.startswith("nvidia-"))
+    requires = [
+        f"{wheel.name}=={wheel.version}" for wheel in (build, *others) if wheel.index_url == PYPI
+    ]
     return (
         library_wheel(build.version, entries, modules, requires=requires),
-        stand_in_wheel(build.version, version=placeholder.removesuffix(LABEL) + LABEL),
+        placeholder_wheel(build.version, version=placeholder.removesuffix(LABEL) + LABEL),
     )
 
 
@@ -110,7 +112,7 @@ def library_wheel(
     return make_wheel(LIBRARIES, version, summary, files, requires)
 
 
-def stand_in_wheel(release: str, build: str = GPU_BUILD, version: str = "") -> LocalWheel:
+def placeholder_wheel(release: str, build: str = GPU_BUILD, version: str = "") -> LocalWheel:
     """Return the empty distribution `onnxruntime` that `build` (`release`) provides.
 
     Its `version` is another one where packages pin that.
@@ -121,9 +123,9 @@ def stand_in_wheel(release: str, build: str = GPU_BUILD, version: str = "") -> L
         f" {build} provides the module"
     )
     requires = f"{build}=={release}"
-    marker = f"{STAND_IN}-{version}.dist-info/{MARKER}"
+    marker = f"{PLACEHOLDER}-{version}.dist-info/{MARKER}"
     files = {marker: f"{requires} provides the module onnxruntime.\n"}
-    return make_wheel(STAND_IN, version, summary, files, [requires])
+    return make_wheel(PLACEHOLDER, version, summary, files, [requires])
 
 
 def make_wheel(

@@ -1,6 +1,6 @@
 """The wheels made here: one loads CUDA's libraries, one stands in for onnxruntime.
 
-This module tells their content and version, `build` builds them. Nothing ever looks their names up
+This module has their content and version, `build` builds them. Nothing ever looks their names up
 on an index; somebody else may own them there.
 
 `ortgpu-fix-libraries` contains the list of the library files of the plan, and the modules of
@@ -27,7 +27,7 @@ from ..plan.wheels import Wheel
 from .library_list import Entry, libraries
 
 LIBRARIES = LOADER
-STAND_IN = CPU_BUILD
+PLACEHOLDER = CPU_BUILD
 LABEL = "+ortgpu"
 """Of the placeholder's version in a project, and where packages pin one: no index has it."""
 PACKAGE = "_ortgpu_fix_libraries"
@@ -44,7 +44,7 @@ def expected_companions(
 ) -> dict[str, str]:
     """Return name and version of each companion of a plan's whole selection.
 
-    `placeholder` is the version of the stand-in where that is not the release of the build.
+    `placeholder` is the version of the placeholder where that is not the release of the build.
 
     `platform` is `linux_x86_64`; `modules` are the texts of the loader (`companion_modules`). A
     selection without wheels of CUDA's libraries needs no loader: the system's own are in use.
@@ -56,12 +56,12 @@ def expected_companions(
     entries, release = libraries(selection, matrix, platform), build.version
     files = library_files(release, entries, modules, build.name)
     loader = {LIBRARIES: library_version(release, files)} if entries else {}
-    return loader | ({} if build.name == STAND_IN else {STAND_IN: placeholder or release})
+    return loader | ({} if build.name == PLACEHOLDER else {PLACEHOLDER: placeholder or release})
 
 
 def onnxruntime_of(selection: Sequence[Wheel]) -> Wheel | None:
     """Return the onnxruntime of a selection: onnxruntime-gpu, or what has its place."""
-    return next((row for row in selection if is_onnxruntime(row.name)), None)
+    return next((wheel for wheel in selection if is_onnxruntime(wheel.name)), None)
 
 
 def library_files(
@@ -99,7 +99,7 @@ def version_with_requires(version: str, requires: Sequence[str]) -> str:
 
 
 def is_version_of(installed: str, version: str) -> bool:
-    """Tell whether an installed companion is that of `version`, or the same one of a project."""
+    """Return whether an installed companion is that of `version`, or the same one of a project."""
     return installed == version or installed.startswith((f"{version}+", f"{version}."))
 
 

@@ -63,14 +63,14 @@ def libraries(selection: Sequence[Wheel], matrix: Matrix, platform: str) -> tupl
 
     `platform` is `linux_x86_64`.
     """
-    versions = {row.name: row.version for row in selection}
-    chosen = {(row.version, row.index_url) for row in selection if is_onnxruntime(row.name)}
-    builds = (row for row in matrix.builds if row.platform == platform)
-    builds = (row for row in builds if row.plugin is None or row.plugin.name in versions)
-    build = next((row for row in builds if (row.version, row.index_url) in chosen), None)
+    versions = {wheel.name: wheel.version for wheel in selection}
+    chosen = {(wheel.version, wheel.index_url) for wheel in selection if is_onnxruntime(wheel.name)}
+    builds = (build for build in matrix.builds if build.platform == platform)
+    builds = (build for build in builds if build.plugin is None or build.plugin.name in versions)
+    build = next((build for build in builds if (build.version, build.index_url) in chosen), None)
     if build is None:
         return ()
-    in_torch = {row.name for row in selection if row.index_url == model.IN_TORCH}
+    in_torch = {wheel.name for wheel in selection if wheel.index_url == model.IN_TORCH}
     held = _held(versions, in_torch, matrix, platform)
     windows = platform.startswith("windows")
     wanted = _wanted(build, held, windows=windows)

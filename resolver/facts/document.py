@@ -83,8 +83,8 @@ def to_json(facts: Facts) -> dict[str, object]:
 def _lean(package: Package) -> dict[str, object]:
     """Return `package` without the values that are the default: there can be hundreds."""
     defaults = package._field_defaults
-    row = as_table(package).items()
-    return {name: value for name, value in row if value not in (defaults.get(name), [])}
+    table = as_table(package).items()
+    return {name: value for name, value in table if value not in (defaults.get(name), [])}
 
 
 def from_json(document: object, ignored: list[str] | None = None) -> Facts:
@@ -105,7 +105,7 @@ def from_json(document: object, ignored: list[str] | None = None) -> Facts:
 
 
 def _is_newer(written_by: str) -> bool:
-    """Tell whether a newer program than this one wrote a document: `ortgpu-fix 0.4.0`."""
+    """Return whether a newer program than this one wrote a document: `ortgpu-fix 0.4.0`."""
     name, _, release = written_by.partition(" ")
     return name == PROGRAM and newest_first(release) > newest_first(__version__)
 

@@ -91,7 +91,7 @@ def judge_driver(evidence: Evidence, gpu_names: Callable[[str], str | None]) -> 
 
 
 def _present(evidence: Evidence) -> bool:
-    """Tell whether there is a driver, or something that might be one and gives no reply.
+    """Return whether there is a driver, or something that might be one and gives no reply.
 
     NVML without its kernel module is no driver: distributions install it for monitors.
     """
@@ -171,20 +171,20 @@ def _error(evidence: Evidence, gpus: tuple[Gpu, ...] | None) -> tuple[str, str] 
     """
     nvml, libcuda = evidence.nvml, evidence.libcuda
     if nvml.answered(NVML_MISMATCH):
-        return f"version-mismatch: NVML answers 18, {nvml.problem}", "nvml"
+        return f"version-mismatch: NVML error 18: {nvml.problem}", "nvml"
     if libcuda.answered(CUDA_MISMATCH):
-        return "version-mismatch: cuInit answers 803", "libcuda"
+        return "version-mismatch: cuInit error 803", "libcuda"
     for source, name, reply in (("nvml", "NVML", nvml), ("libcuda", "libcuda", libcuda)):
         if reply.state == "hangs":
-            return f"no-answer: {name} does not come back from {reply.call}", source
+            return f"no-answer: {name} does not return from {reply.call}", source
         if reply.state == "crashed":
             return f"crashed: {name} crashes in {reply.call}", source
         if reply.state == "unloadable":
             return f"unloadable: {name}: {reply.problem}", source
     if nvml.state == "unasked" and not evidence.smi:
-        return "unasked: the question to the driver could not be put", "nvml"
+        return "unasked: the driver could not be queried", "nvml"
     if nvml.state == "answered" and nvml.code not in {0, NVML_NOT_LOADED} and not evidence.smi:
-        return f"nvml-{nvml.code}: NVML answers {nvml.code}, {nvml.problem}", "nvml"
+        return f"nvml-{nvml.code}: NVML error {nvml.code}: {nvml.problem}", "nvml"
     return _unusable(nvml, libcuda, gpus)
 
 
@@ -192,11 +192,11 @@ def _unusable(
     nvml: LibraryReply, libcuda: LibraryReply, gpus: tuple[Gpu, ...] | None
 ) -> tuple[str, str] | None:
     if nvml.answered(NVML_NOT_LOADED) and gpus:
-        return f"not-loaded: NVML answers 9, {nvml.problem}", "nvml"
+        return f"not-loaded: NVML error 9: {nvml.problem}", "nvml"
     if libcuda.state == "absent":
-        return "libcuda-missing: there is a driver, and its library libcuda is not here", "libcuda"
+        return "libcuda-missing: the library libcuda of the driver is missing", "libcuda"
     if nvml.lost:
         return f"gpu-lost: {nvml.lost}", "nvml"
     if gpus and libcuda.code:
-        return f"cuinit-{libcuda.code}: cuInit answers {libcuda.code}", "libcuda"
+        return f"cuinit-{libcuda.code}: cuInit error {libcuda.code}", "libcuda"
     return None

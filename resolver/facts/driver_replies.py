@@ -32,53 +32,53 @@ class LibraryReply(NamedTuple):
     file: str | None = None
 
     def answered(self, *codes: int) -> bool:
-        """Tell whether its initialisation returned one of `codes`."""
+        """Return whether its initialisation returned one of `codes`."""
         return self.state == "answered" and self.code in codes
 
 
 def parse_reply(
     stdout: str, library: str, *, returncode: int | None, timed_out: bool
 ) -> LibraryReply:
-    """Read what `query_gpus` printed of one library; how it ended tells a hang from a crash.
+    """Read what `query_gpus` printed of one library; how it ended shows a hang or a crash.
 
     A line: `{"library": "nvml", "state": "answered", "code": 0, "driver": "535.104.12", …}`.
     """
-    rows = [row for row in read_rows(stdout) if row.text("library") == library]
-    if not rows:
+    replies = [reply for reply in read_rows(stdout) if reply.text("library") == library]
+    if not replies:
         return LibraryReply(state="hangs" if timed_out else "unasked", call="dlopen")
-    row = rows[-1]
-    state = row.text("state")
+    reply = replies[-1]
+    state = reply.text("state")
     if state == "asking":  # a library that only hangs leaves the child to end by itself
         state = "hangs" if timed_out or returncode == 0 else "crashed"
     if state not in STATES:
         return LibraryReply(state="unasked")
-    gpus = row.rows("gpus")
+    gpus = reply.rows("gpus")
     return LibraryReply(
         state=cast("QueryState", state),
-        call=_text(row, "call"),
-        code=row.integer("code") or 0,
-        problem=_text(row, "problem"),
-        driver=release(_text(row, "driver")),
-        cuda=cuda_version(row.integer("cuda")),
-        gpus=None if row.values("gpus") is None else tuple(_gpu(gpu) for gpu in gpus),
+        call=_text(reply, "call"),
+        code=reply.integer("code") or 0,
+        problem=_text(reply, "problem"),
+        driver=release(_text(reply, "driver")),
+        cuda=cuda_version(reply.integer("cuda")),
+        gpus=None if reply.values("gpus") is None else tuple(_gpu(gpu) for gpu in gpus),
         lost=next((_text(gpu, "problem") for gpu in gpus if gpu.has("problem")), ""),
         mig=tuple(at for at, gpu in enumerate(gpus) if gpu.flag("mig")),
-        file=_text(row, "file") or None,
+        file=_text(reply, "file") or None,
     )
 
 
-def _text(row: LenientObject, key: str) -> str:
-    return (row.text(key) or "").strip()
+def _text(reply: LenientObject, key: str) -> str:
+    return (reply.text(key) or "").strip()
 
 
-def _gpu(row: LenientObject) -> Gpu:
+def _gpu(gpu: LenientObject) -> Gpu:
     """Read `{"name": "…", "compute_capability": [8, 0], "memory": 85899345920}` (bytes)."""
-    memory, pair = row.integer("memory"), row.values("compute_capability")
+    memory, pair = gpu.integer("memory"), gpu.values("compute_capability")
     capability = None
     if pair is not None and len(pair) == 2:  # noqa: PLR2004 - major and minor
         capability = compute_capability(f"{pair[0]}.{pair[1]}")
     return Gpu(
-        name=_text(row, "name") or None,
+        name=_text(gpu, "name") or None,
         compute_capability=capability,
         memory_mib=memory // 2**20 if memory is not None and memory >= 2**20 else None,
     )

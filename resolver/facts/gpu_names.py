@@ -56,8 +56,8 @@ def known_capabilities(table: Mapping[str, Any], machine: Architecture) -> tuple
 
 def neighbours(some: Collection[str], known: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return `some` compute capabilities, those that follow one another in `known` together."""
-    rows = itertools.groupby(known, key=some.__contains__)
-    return tuple(tuple(row) for inside, row in rows if inside)
+    runs = itertools.groupby(known, key=some.__contains__)
+    return tuple(tuple(run) for inside, run in runs if inside)
 
 
 def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
@@ -67,20 +67,20 @@ def gpus_like(table: Mapping[str, Any], name: str) -> dict[str, list[str]]:
     `RTX 4060`.
     """
     wanted = product_name(_RUN_TOGETHER.sub(" ", name.lower().replace("_", " ")))
-    rows = [
+    entries = [
         (family["compute_capability"], gpu) for family in table["family"] for gpu in family["names"]
     ]
-    same = [row for row in rows if product_name(row[1]) in {wanted, f"geforce {wanted}"}]
+    same = [entry for entry in entries if product_name(entry[1]) in {wanted, f"geforce {wanted}"}]
     words = set(wanted.split())
-    alike = [row for row in rows if words and words <= set(product_name(row[1]).split())]
+    alike = [entry for entry in entries if words and words <= set(product_name(entry[1]).split())]
     found: dict[str, list[str]] = {}
-    for capability, gpu in sorted(same or alike, key=lambda row: numbers(row[0])):
+    for capability, gpu in sorted(same or alike, key=lambda entry: numbers(entry[0])):
         found.setdefault(capability, []).append(gpu)
     return found
 
 
 def has_arm_processor(table: Mapping[str, Any], gpu: Gpu) -> bool:
-    """Tell whether a GPU comes with an Arm processor: Jetson, GB10, GH200."""
+    """Return whether a GPU comes with an Arm processor: Jetson, GB10, GH200."""
     words = set(re.findall(r"[a-z]+\d*", (gpu.name or "").lower()))
     named = any(name.lower() in words for name in table["arm"]["names"])
     return named or gpu.compute_capability in table["arm"]["compute_capabilities"]

@@ -56,12 +56,12 @@ def _environment(
 
 
 def is_in_force(requirement: Requirement, markers: Mapping[str, str], extra: str) -> bool:
-    """Tell whether the marker of `requirement` is true in `markers` with `extra` (empty: none)."""
+    """Return whether the marker of `requirement` holds in `markers` with `extra` (empty: none)."""
     return requirement.marker is None or marker_holds(str(requirement.marker), markers, extra)
 
 
 def marker_holds(marker: str, markers: Mapping[str, str], extra: str = "") -> bool:
-    """Tell whether `marker`, a valid one, is true in `markers` with `extra` (empty: none).
+    """Return whether `marker`, a valid one, holds in `markers` with `extra` (empty: none).
 
     One that compares what cannot be compared (`os_name ~= "x"`) is not.
     """

@@ -48,7 +48,7 @@ LIBC = re.compile(r"(glibc|musl) \d+(\.\d+)*")
 
 
 def is_onnxruntime(name: str) -> bool:
-    """Tell whether the distribution `name` of a set is the one with the folder `onnxruntime`."""
+    """Return whether the distribution `name` of a set is the one with the folder `onnxruntime`."""
     return name.startswith(("onnxruntime", "ort-")) and not name.startswith(PLUGINS)
 
 
@@ -67,7 +67,7 @@ class Platform(NamedTuple):
 
     @property
     def windows_driver(self) -> bool:
-        """Tell whether NVIDIA's driver is that of Windows, with its release: so in WSL, too.
+        """Return whether NVIDIA's driver is that of Windows, with its release: so in WSL, too.
 
         Source: https://docs.nvidia.com/cuda/wsl-user-guide/index.html.
         """
@@ -86,7 +86,7 @@ class Platform(NamedTuple):
         return f"{self.system}-{self.machine}"
 
     def is_of(self, name: str) -> bool:
-        """Tell whether this is `name`: `windows`, `linux`, `linux-aarch64`."""
+        """Return whether this is `name`: `windows`, `linux`, `linux-aarch64`."""
         return name in {self.system, self.name}
 
     @property
@@ -196,7 +196,7 @@ class Package(NamedTuple):
     version: str
     requires: tuple[str, ...] = ()
     provided: bool = False
-    """True for the stand-in that this program installs."""
+    """True for the placeholder that this program installs."""
     intact: bool = True
     """False where files that it lists are missing."""
     libraries: tuple[str, ...] = ()
@@ -218,6 +218,11 @@ class Package(NamedTuple):
     def key(self) -> str:
         """The canonical name, as `Installed` has it."""
         return self.name
+
+    @property
+    def removal_blocker(self) -> Keeper | None:
+        """Why this program does not remove it; facts files call it `held`."""
+        return self.held
 
 
 class OnnxRuntime(NamedTuple):

@@ -118,7 +118,7 @@ class Outputs(NamedTuple):
             "driver": {"version": driver, "cuda": cuda},
             "gpus": self.value("gpus"),
             "python": {"version": self.value("python"), "environment": self.value("environment")},
-            "packages": [{"name": name, **row} for name, row in packages.items()],
+            "packages": [{"name": name, **package} for name, package in packages.items()],
             "sources": sources,
         }
         return document
@@ -135,17 +135,17 @@ def read_outputs(text: str, gpus: Mapping[str, Any]) -> Outputs:
     return Outputs({fact: one for fact, one in shown.items() if one}, several)
 
 
-def _one(fact: str, rows: Sequence[Shown]) -> Shown | None:
+def _one(fact: str, shown: Sequence[Shown]) -> Shown | None:
     """Return what all say of a fact; None where they differ. Lists of packages may add up."""
     if fact != "packages":
-        same = all(each.value == rows[0].value for each in rows)
-        return rows[0] if same else None
+        same = all(each.value == shown[0].value for each in shown)
+        return shown[0] if same else None
     packages: dict[str, dict[str, str]] = {}
-    for each in rows:
-        for name, row in each.value.items():
-            if packages.setdefault(name, row)["version"] != row["version"]:
+    for each in shown:
+        for name, package in each.value.items():
+            if packages.setdefault(name, package)["version"] != package["version"]:
                 return None
-    return rows[0]._replace(value=packages)
+    return shown[0]._replace(value=packages)
 
 
 class _Reader:
@@ -236,22 +236,22 @@ class _Reader:
 
     def _csv(self, columns: Sequence[str], number: int) -> Iterator[Shown]:
         """Read `nvidia-smi --query-gpu=… --format=csv`."""
-        rows: list[dict[str, str]] = []
+        gpus: list[dict[str, str]] = []
         self.at += 1
         while len(values := self._line().split(", ")) == len(columns):
-            rows.append(dict(zip(columns, values, strict=True)))
+            gpus.append(dict(zip(columns, values, strict=True)))
             self.at += 1
-        drivers = {row["driver_version"] for row in rows if "driver_version" in row}
+        drivers = {gpu["driver_version"] for gpu in gpus if "driver_version" in gpu}
         if len(drivers) == 1 and re.fullmatch(r"[\d.]{5,12}", driver := drivers.pop()):
             yield Shown("driver", driver, number)
-        if rows and "name" in columns:
-            yield Shown("gpus", [self._queried(row) for row in rows], number)
+        if gpus and "name" in columns:
+            yield Shown("gpus", [self._queried(gpu) for gpu in gpus], number)
 
-    def _queried(self, row: Mapping[str, str]) -> dict[str, Any]:
-        card = self._card(row["name"])
-        if re.fullmatch(r"\d{1,2}\.\d", capability := row.get("compute_cap", "")):
+    def _queried(self, gpu: Mapping[str, str]) -> dict[str, Any]:
+        card = self._card(gpu["name"])
+        if re.fullmatch(r"\d{1,2}\.\d", capability := gpu.get("compute_cap", "")):
             card["compute_capability"] = capability
-        memory = re.match(r"\d+", row.get("memory.total [MiB]", ""))
+        memory = re.match(r"\d+", gpu.get("memory.total [MiB]", ""))
         return card | ({"memory_mib": int(memory[0])} if memory else {})
 
     def _rows(self, form: re.Pattern[str], *others: re.Pattern[str]) -> dict[str, dict[str, str]]:
@@ -296,14 +296,20 @@ class _Reader:
         except (ValueError, RecursionError):
             return
         listed = document if isinstance(document, list) else document.get("installed")
-        rows = [row.get("metadata", row) for row in listed or () if isinstance(row, dict)]
+        packages_listed = [
+            package.get("metadata", package)
+            for package in listed or ()
+            if isinstance(package, dict)
+        ]
         packages: dict[str, Any] = {}
-        for row in rows:
-            if isinstance(row, dict) and isinstance(row.get("name"), str):
-                requires = [each for each in row.get("requires_dist", ()) if isinstance(each, str)]
-                packages[canonicalize_name(row["name"])] = {"version": str(row.get("version"))} | (
-                    {"requires": requires} if requires else {}
-                )
+        for package in packages_listed:
+            if isinstance(package, dict) and isinstance(package.get("name"), str):
+                requires = [
+                    each for each in package.get("requires_dist", ()) if isinstance(each, str)
+                ]
+                packages[canonicalize_name(package["name"])] = {
+                    "version": str(package.get("version"))
+                } | ({"requires": requires} if requires else {})
         yield from self._packages(packages, number)
         if isinstance(document, dict):
             yield from _markers(document.get("environment"), number)

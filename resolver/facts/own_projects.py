@@ -21,27 +21,35 @@ LOADER = "ortgpu-fix-libraries"
 """Our own wheel. That of a project requires the very versions of a plan, and moves with it."""
 BUILDS = frozenset({GPU_BUILD, CPU_BUILD})
 _LOWER = frozenset({">=", ">"})
-_Row = TypeVar("_Row", Installed, Package)
+_Distribution = TypeVar("_Distribution", Installed, Package)
 
 
-def is_own(row: Installed | Package) -> bool:
-    """Tell whether a distribution is the user's own sources: a directory of that machine."""
-    return row.local or row.held == "editable"
+def is_own(distribution: Installed | Package) -> bool:
+    """Return whether a distribution is the user's own sources: a directory of that machine."""
+    return distribution.local or distribution.removal_blocker == "editable"
 
 
-def without_tool_bounds(row: _Row) -> _Row:
+def without_tool_bounds(distribution: _Distribution) -> _Distribution:
     """Return a distribution that is the user's own sources without its bounds of onnxruntime.
 
     And our own loader without any.
     """
     requires: tuple[str, ...] = ()
-    if row.key != LOADER:
-        requires = tuple(map(loosened, row.requires)) if is_own(row) else row.requires
-    return row if requires == row.requires else row._replace(requires=requires)
+    if distribution.key != LOADER:
+        requires = (
+            tuple(map(loosened, distribution.requires))
+            if is_own(distribution)
+            else distribution.requires
+        )
+    return (
+        distribution
+        if requires == distribution.requires
+        else distribution._replace(requires=requires)
+    )
 
 
 def loosened(line: str) -> str:
-    """Return a requirement of onnxruntime without its lower bound, and any other as it is."""
+    """Return a requirement of onnxruntime without its lower bound, and any other unchanged."""
     wanted = requirement(line)
     if wanted is None or canonicalize_name(wanted.name) not in BUILDS:
         return line

@@ -116,7 +116,7 @@ _LIBRARY = re.compile(
 
 
 def is_library(name: str) -> bool:
-    """Tell whether a program would load this name: `libcudnn.so.9`, `cublas64_12.dll`.
+    """Return whether a program would load this name: `libcudnn.so.9`, `cublas64_12.dll`.
 
     cudart and nvrtc had two numbers up to CUDA 11 (`libcudart.so.11.0`). The libraries that cuDNN 8
     (zlibwapi) and onnxruntime (the MSVC runtime) need on Windows count too, and TensorRT's own.
@@ -125,7 +125,7 @@ def is_library(name: str) -> bool:
 
 
 def is_runtime(name: str) -> bool:
-    """Tell whether this is one of the Visual C++ runtime's main libraries."""
+    """Return whether this is one of the Visual C++ runtime's main libraries."""
     return bool(_RUNTIME.fullmatch(name))
 
 

@@ -53,7 +53,7 @@ class Installed(NamedTuple):
     local: bool = False
     """It was installed from a directory (PEP 610): the user's own sources."""
     provided: bool = False
-    """True for the stand-in that this program installs."""
+    """True for the placeholder that this program installs."""
     missing: int = 0
     """How many shared libraries of an nvidia distribution are missing or replaced; of another that
     onnxruntime requires 1 where its module is gone."""
@@ -66,7 +66,7 @@ class Installed(NamedTuple):
     """The user asked pip for an nvidia distribution by name."""
 
     @property
-    def held(self) -> Keeper | None:
+    def removal_blocker(self) -> Keeper | None:
         """Why this program does not remove it; None: it does."""
         if self.editable:
             return "editable"
@@ -109,7 +109,7 @@ class Target(NamedTuple):
     user_site: str | None = None
     """The user's site folder, where it goes before the environment's own."""
     managed_by: Owner | None = None
-    """Where it came from, as far as a file or the registry tells."""
+    """Where it came from, as far as a file or the registry says."""
     read_only: bool = False
     """This user cannot write to `purelib`."""
 
@@ -119,7 +119,7 @@ class Target(NamedTuple):
         return MACHINES.get(self.platform.rpartition("-")[2].lower())
 
     def holds(self, installed: Installed) -> bool:
-        """Tell whether a distribution is in this environment, and not in another on its path."""
+        """Return whether a distribution is in this environment, and not in another on its path."""
         if self.kind == "user" or installed.editable:
             return True
         path = installed.metadata_path
@@ -131,7 +131,7 @@ class Target(NamedTuple):
     @property
     def in_use(self) -> tuple[Installed, ...]:
         """Return the distributions of which no other of the same name goes before."""
-        return tuple({row.key: row for row in reversed(self.installed)}.values())[::-1]
+        return tuple({package.key: package for package in reversed(self.installed)}.values())[::-1]
 
     def find(self, name: str) -> Installed | None:
         """Return the distribution of this canonical name that is in use, or None."""
@@ -164,7 +164,7 @@ def packages_of(target: Target, home: str | None = None) -> tuple[Package, ...]:
             intact=installed.missing == 0,
             libraries=installed.libraries,
             outside=not target.holds(installed),
-            held=installed.held,
+            held=installed.removal_blocker,
             local=installed.local,
             size=installed.size,
             requested=installed.requested,
@@ -212,30 +212,34 @@ def _reply(reply: StrictObject) -> Target:
     if (int(major), int(minor)) < OLDEST:
         raise Error("python-too-old", path=reply.text("executable"), version=version)
     target = _read_target(reply)
-    rows = cast("tuple[Installed | str, ...]", target.installed)
-    installed = (row for row in rows if isinstance(row, Installed))
+    distributions = cast("tuple[Installed | str, ...]", target.installed)
+    installed = (
+        distribution for distribution in distributions if isinstance(distribution, Installed)
+    )
     return target._replace(
         installed=tuple(
-            row._replace(installer="pixi")
-            if (row.installer, target.managed_by) == ("conda", "pixi")
-            else row
-            for row in installed
+            package._replace(installer="pixi")
+            if (package.installer, target.managed_by) == ("conda", "pixi")
+            else package
+            for package in installed
         ),
-        broken=tuple(row for row in rows if isinstance(row, str)),
+        broken=tuple(
+            distribution for distribution in distributions if isinstance(distribution, str)
+        ),
     )
 
 
-def _distribution(row: StrictObject) -> Installed | str:
+def _distribution(distribution: StrictObject) -> Installed | str:
     """Return a distribution, or the metadata path of one without a version."""
-    path = row.text("path")
-    return path if row.null("version") else _read_installed(row)
+    path = distribution.text("path")
+    return path if distribution.null("version") else _read_installed(distribution)
 
 
 _read_installed = record_reader(
     Installed,
-    metadata_path=lambda row, _: row.text("path"),
-    missing=lambda row, key: row.integer_or_none(key) or 0,
-    size=lambda row, key: row.integer_or_none(key) or 0,
+    metadata_path=lambda distribution, _: distribution.text("path"),
+    missing=lambda distribution, key: distribution.integer_or_none(key) or 0,
+    size=lambda distribution, key: distribution.integer_or_none(key) or 0,
 )
 _read_build = record_reader(
     OnnxRuntime,

@@ -88,7 +88,7 @@ class Index:
         return without_credentials(page), self._pages[page]
 
     def size(self, url: str) -> int:
-        """Return how many bytes the file at `url` has; 0 where the server does not tell."""
+        """Return how many bytes the file at `url` has; 0 where the server does not say."""
         if url.startswith("file:"):
             return local_path(url).stat().st_size
 
@@ -100,7 +100,7 @@ class Index:
         return self.retry(ask)
 
     def sized(self, pinned: Pinned) -> Pinned:
-        """Return a wheel with its size, which the pages of some indexes do not tell."""
+        """Return a wheel with its size, which the pages of some indexes do not have."""
         wheel, url = pinned
         if wheel.size or (self.sources.offline and not url.startswith("file:")):
             return pinned
@@ -213,7 +213,7 @@ class Index:
             return BackgroundCall(ask, close).result(self._limits.answer, self.stop)
         except TimeoutError:
             del self._local.session  # its connection is still waited on
-            if self.stop.is_set():  # why it ends is told by the download that failed
+            if self.stop.is_set():  # why it ends is reported by the download that failed
                 raise TransferStopped from None
             late = Error(
                 "index-unreachable", url=without_credentials(url), reason=cause("no-answer-in-time")

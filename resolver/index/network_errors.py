@@ -40,7 +40,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     chain = [error]
     for outer in chain:
         inner = (*outer.args, getattr(outer, "reason", None), outer.__cause__, outer.__context__)
-        causes = [row for row in inner if isinstance(row, BaseException)]
+        causes = [each for each in inner if isinstance(each, BaseException)]
         chain += [cause for cause in causes if cause not in chain]
     return chain
 

@@ -73,17 +73,19 @@ def _parse_json(text: str, base_url: str) -> tuple[IndexFile, ...]:
         document: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _unreadable(base_url, cause("page-not-json")) from error
-    rows = cast("dict[str, object]", document).get("files") if isinstance(document, dict) else None
-    if not isinstance(rows, list):
+    listed = (
+        cast("dict[str, object]", document).get("files") if isinstance(document, dict) else None
+    )
+    if not isinstance(listed, list):
         raise _unreadable(base_url, cause("page-without-list"))
-    files = (_json_file(row, base_url) for row in cast("list[object]", rows))
+    files = (_json_file(file, base_url) for file in cast("list[object]", listed))
     return tuple(file for file in files if file.name)
 
 
-def _json_file(row: object, base_url: str) -> IndexFile:
-    if not isinstance(row, dict):
+def _json_file(file: object, base_url: str) -> IndexFile:
+    if not isinstance(file, dict):
         raise _unreadable(base_url, cause("page-file-odd"))
-    table = cast("dict[str, object]", row)
+    table = cast("dict[str, object]", file)
     name, url = table.get("filename"), table.get("url")
     if not isinstance(name, str) or not isinstance(url, str):
         raise _unreadable(base_url, cause("page-file-nameless"))

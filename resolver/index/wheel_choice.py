@@ -71,13 +71,19 @@ def find_newest(
     """Return the best wheel of the newest version within `specifier`, or None."""
     early = bool(specifier.prereleases)
     offers = _offers(files, name, fit)
-    best = _best([row for row in offers if specifier.contains(row.version, prereleases=early)])
+    best = _best(
+        [offer for offer in offers if specifier.contains(offer.version, prereleases=early)]
+    )
     return None if best is None else best.file
 
 
 def _best(offers: Sequence[_Offer]) -> _Offer | None:
-    fitting = [(row.version, -row.rank, row.build, row) for row in offers if row.rank is not None]
-    return max(fitting, key=lambda row: row[:3])[3] if fitting else None
+    fitting = [
+        (offer.version, -offer.rank, offer.build, offer)
+        for offer in offers
+        if offer.rank is not None
+    ]
+    return max(fitting, key=lambda offer: offer[:3])[3] if fitting else None
 
 
 def _offers(files: Sequence[IndexFile], name: str, fit: WheelTarget) -> Iterator[_Offer]:

@@ -23,8 +23,7 @@ from ..matrix.model import Matrix
 from ..messages.shells import PastedCommand
 from ..plan.wheels import PYPI, TORCH_FAMILY, Pinned, first_of_each, index_of_torch, oldest_python
 from ..resolve.options import PlanOptions
-from ..resolve.situation import Situation, situation
-from ..utils.progress import silent
+from ..resolve.situation import Situation, situation_of
 from ..uv.compile import compile_plan
 from ..uv.output import is_taken_as_older, uv_platform
 from ..uv.program import Uv
@@ -125,14 +124,14 @@ class LockBuilder:
     def _compiled(self, target: TargetPlan) -> tuple[list[Pinned], list[Pinned]]:
         """Return the wheels of the plan, and the others, as if nothing was installed.
 
-        Only the wheel of torch tells what torch requires, so uv reads it. uv has no option for a
+        Only the wheel of torch says what torch requires, so uv reads it. uv has no option for a
         free-threaded Python of another machine: for one it chooses versions for all platforms.
         """
         selection = target.plan.selection
         versions = {wheel.name: wheel.version for wheel in selection}
-        others = tuple(row for row in target.facts.packages if row.name not in versions)
+        others = tuple(package for package in target.facts.packages if package.name not in versions)
         facts = target.facts._replace(packages=others)
-        within = _demands(situation(facts, self.options, self.matrix), versions)
+        within = _demands(situation_of(facts, self.options, self.matrix), versions)
         if TORCH_FAMILY.intersection(versions):
             within += [f"{name}=={version}" for name, version in versions.items()]
         python = facts.python
@@ -168,7 +167,7 @@ class LockBuilder:
         found: list[Pinned] = []
         for part in parts:
             with tempfile.TemporaryDirectory() as folder:
-                found += compile_plan(self.uv, part, self.index, Path(folder), silent)
+                found += compile_plan(self.uv, part, self.index, Path(folder))
         return tuple(found)
 
     def _has_address(self, pinned: Pinned) -> bool:
@@ -200,12 +199,12 @@ def _python(version: str, *platform: str) -> tuple[str, ...]:
     return ("--python-version", version.rstrip("+"), "--python", sys.executable, *platform)
 
 
-def _demands(here: Situation, chosen: Collection[str]) -> list[str]:
+def _demands(situation: Situation, chosen: Collection[str]) -> list[str]:
     """Return what installed distributions require of others, where that is satisfied today."""
     lines: set[str] = set()
-    for name, rows in here.demands.items():
-        installed = here.facts.package(name)
-        for demand in rows:
+    for name, demands in situation.demands.items():
+        installed = situation.facts.package(name)
+        for demand in demands:
             broken = installed is not None and not allows(demand.specifier, installed.version)
             if str(demand.specifier) and name not in chosen and not broken:
                 lines.add(f"{name}{demand.specifier}")

@@ -14,15 +14,15 @@ from ..matrix.torch import TORCH
 from ..versions import requirement
 
 
-def locked_names(matrix: Matrix) -> frozenset[str]:
+def names_in_locks(matrix: Matrix) -> frozenset[str]:
     """Return the distributions that a lock installs, but for nvidia's wheels and torch."""
     texts = {text for build in matrix.builds for wheel in build.wheels for text in wheel.requires}
     required = filter(None, map(requirement, texts))
-    names: set[str] = {canonicalize_name(row.name) for row in required}
+    names: set[str] = {canonicalize_name(each.name) for each in required}
     return frozenset(names | {*matrix.owners, LIBRARIES, MSVC})
 
 
-def without_installed_set(facts: Facts, matrix: Matrix, locked: Collection[str]) -> Facts:
+def without_locked_packages(facts: Facts, matrix: Matrix, locked: Collection[str]) -> Facts:
     """Return `facts` as if nothing was installed that a lock installs: `locked_names`.
 
     The requirements of other packages count. nvidia's wheels stay listed, as not intact: they are

@@ -39,8 +39,8 @@ def read_machines(text: str) -> Iterator[Facts]:
     A line of which a part is not known, or was changed by hand, is no machine to hold a lock
     against.
     """
-    for row in _LINE.finditer(text):
-        system, machine, libc, python, free_threaded, driver, gpus = row.groups()
+    for line in _LINE.finditer(text):
+        system, machine, libc, python, free_threaded, driver, gpus = line.groups()
         versions = _CUDA.fullmatch(driver)
         if not driver or versions is None:
             continue

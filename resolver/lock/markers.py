@@ -39,11 +39,11 @@ def marker_for(
     others = set(everywhere) - set(chosen)
     subsets = (axes for count in range(len(_AXES) + 1) for axes in combinations(_AXES, count))
     axes = next(axes for axes in subsets if not _values(axes, chosen) & _values(axes, others))
-    rows = _values(axes, chosen)
-    text = _text(axes, rows)
+    values = _values(axes, chosen)
+    text = _text(axes, values)
     if since is None or _AXES[-1] in axes:
         return text
-    term = f"({text})" if len(rows) > 1 else text
+    term = f"({text})" if len(values) > 1 else text
     return " and ".join(filter(None, (term, f"python_version >= '{since}'")))
 
 
@@ -56,8 +56,8 @@ def full_marker(place: MarkerPlace) -> str:
     return _text(_AXES, _values(_AXES, [place]))
 
 
-def _text(axes: Sequence[str], rows: Collection[tuple[str, ...]]) -> str:
-    terms = [" and ".join(map("{} == '{}'".format, axes, row)) for row in sorted(rows)]
+def _text(axes: Sequence[str], values: Collection[tuple[str, ...]]) -> str:
+    terms = [" and ".join(map("{} == '{}'".format, axes, value)) for value in sorted(values)]
     if len(terms) == 1 or len(axes) == 1:
         return " or ".join(terms)
     return " or ".join(f"({term})" for term in terms)

@@ -117,17 +117,17 @@ def locked_distributions(
     The markers distinguish the places of the lock, those in `beside`, and Pythons before `since`.
     Raises Error `lock-apart` where two targets differ that no marker can distinguish.
     """
-    rows: dict[tuple[str, str, str], dict[Pinned, set[MarkerPlace]]] = {}
+    found: dict[tuple[str, str, str], dict[Pinned, set[MarkerPlace]]] = {}
     for target in lock.targets:
         names = {pinned.wheel.name for pinned in target.chosen}
         others = [pinned for pinned in target.closure if pinned.wheel.name not in names]
         for pinned in (*target.chosen, *(others if closure else ())):
             key = pinned.wheel.name, pinned.wheel.version, pinned.wheel.index_url
-            rows.setdefault(key, {}).setdefault(pinned, set()).add(target.where)
+            found.setdefault(key, {}).setdefault(pinned, set()).add(target.where)
     everywhere = {*lock.places, *beside}
     versions: dict[tuple[str, MarkerPlace], str] = {}
     distributions: list[LockedDistribution] = []
-    for (name, version, index), files in rows.items():
+    for (name, version, index), files in found.items():
         places = {place for held in files.values() for place in held}
         for place in sorted(places):
             other = versions.setdefault((name, place), version)
@@ -142,11 +142,11 @@ def locked_distributions(
                 marker=marker_for(places, everywhere, since),
                 files=tuple(
                     LockedFile(pinned=pinned, marker=marker_for(places, everywhere, since))
-                    for pinned, places in sorted(files.items(), key=lambda row: row[0].wheel.file)
+                    for pinned, places in sorted(files.items(), key=lambda each: each[0].wheel.file)
                 ),
             )
         )
-    return tuple(sorted(distributions, key=lambda row: (row.name, row.version, row.index)))
+    return tuple(sorted(distributions, key=lambda each: (each.name, each.version, each.index)))
 
 
 def place_text(place: MarkerPlace) -> str:
@@ -156,7 +156,7 @@ def place_text(place: MarkerPlace) -> str:
 
 
 def header(lock: Lock, install: Sequence[str], *, loaded: bool = False) -> str:
-    """Return the comment lines at the top of a lock; `install` tells how to install it.
+    """Return the comment lines at the top of a lock; `install` says how to install it.
 
     With `loaded`, the format itself makes sure that the libraries are found.
     """

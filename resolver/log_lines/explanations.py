@@ -57,7 +57,7 @@ class Explanation(NamedTuple):
     remedy: str
     commands: tuple[str, ...]
     fixable: bool
-    """True where `ortgpu-fix --apply` can mend it."""
+    """True where `ortgpu-fix --apply` can fix it."""
     sources: tuple[str, ...]
     certain: bool = True
     """False where the text says only that something failed, and not why."""
@@ -82,7 +82,7 @@ class RecognisedFailure(NamedTuple):
     place: tuple[int, int, int]
     """The number of the piece, and the span in it."""
     evidence: LogLine
-    row: Failure
+    failure: Failure
     library: LibraryName | None
     if_wanted: bool
     """Whether a program for CPUs prints the same, and nothing shows that a GPU was wanted."""
@@ -104,53 +104,60 @@ def explanations(
 
     What a program for CPUs prints as well counts only where nothing else was recognised.
     `origins`: the kinds of programs that the log has traces of; `excepted`: the codes of those
-    where packages mend what they can all the same; `ours`: whether it names anything that this
+    where packages fix what they can all the same; `ours`: whether it names anything that this
     program can change; `python`: whether it shows Python's packages; `release`: the onnxruntime-gpu
     that it is about, where known; `shown`: what the lines show besides.
     """
     build = table.needed_by(shown.oldest, shown.newest)
     logged = shown.newest if build else None
-    rows: dict[str, list[RecognisedFailure]] = {}
+    found_by_code: dict[str, list[RecognisedFailure]] = {}
     known = [each for each in recognised if not each.if_wanted]
     for each in known or recognised:
-        row = _of_card(_of_release(each.row, table, release), table, build, shown.capability)
-        rows.setdefault(row.code, []).append(each._replace(row=row))
-    for found in rows.values():
-        found.sort(key=lambda each: (each.row.program != "", each.place))
-        found[:] = [each for each in found if each.row.program == found[0].row.program]
-    roots, followers = _folded({code: found[0].row for code, found in rows.items()})
+        failure = _of_card(
+            _of_release(each.failure, table, release), table, build, shown.capability
+        )
+        found_by_code.setdefault(failure.code, []).append(each._replace(failure=failure))
+    for found in found_by_code.values():
+        found.sort(key=lambda each: (each.failure.program != "", each.place))
+        found[:] = [each for each in found if each.failure.program == found[0].failure.program]
+    roots, followers = _folded({code: found[0].failure for code, found in found_by_code.items()})
     owners = table.owner_commands
     made: list[Explanation] = []
     for code in roots:
-        libraries = [each.library for each in rows[code] if each.library and each.library.part]
+        libraries = [
+            each.library for each in found_by_code[code] if each.library and each.library.part
+        ]
         values = _values(libraries) | needed_files(table.needed, libraries, logged)
-        kind = table.programs.get(rows[code][0].row.program)
+        kind = table.programs.get(found_by_code[code][0].failure.program)
         others = [
             each
             for each in origins
-            if each.code not in excepted or not (rows[code][0].row.fixable or each.unless_at_all)
+            if each.code not in excepted
+            or not (found_by_code[code][0].failure.fixable or each.unless_at_all)
         ]
         if _is_of_another(table.needed, libraries, logged):
             others.append(table.programs[OWN])
-        kind = kind or _program(rows[code][0].row, others, python=python)
-        one = _explanation(rows[code], kind, language, release, values)
+        kind = kind or _program(found_by_code[code][0].failure, others, python=python)
+        one = _explanation(found_by_code[code], kind, language, release, values)
         between = " " if language == "en" else ""
-        about = rows[code][0].row.about in NEEDS_CUDA
+        about = found_by_code[code][0].failure.about in NEEDS_CUDA
         if build and table.needs and about and _agrees(build, libraries, one.evidence):
             values = {"version": _range(shown), "cuda": build.cuda, "cudnn": build.cudnn}
             needs = table.needs[language].format_map(values)
             one = one._replace(cause=one.cause + between + needs)
-        question = table.ask.get(rows[code][0].row.ask) if one.severity != "info" else None
+        question = (
+            table.ask.get(found_by_code[code][0].failure.ask) if one.severity != "info" else None
+        )
         one = one._replace(ask=question[language] if question else "")
-        if not ours and rows[code][0].row.about in ANYBODYS:
+        if not ours and found_by_code[code][0].failure.about in ANYBODYS:
             own = tuple(line for line in one.commands if not line.startswith("ortgpu-fix"))
             one = one._replace(fixable=False, commands=own)
-        for more in _besides(rows[code][0].row, others, kind):
+        for more in _besides(found_by_code[code][0].failure, others, kind):
             one = one._replace(remedy=one.remedy + between + more[language])
         commands = tuple(line for line in one.commands if line.startswith(owners))
         consequences = tuple(followers.get(code, ()))
         made.append(one._replace(owner_commands=commands, consequences=consequences))
-    of_other = {each.code: rows[each.code][0].row.program != "" for each in made}
+    of_other = {each.code: found_by_code[each.code][0].failure.program != "" for each in made}
     made.sort(
         key=lambda each: (SEVERITIES.index(each.severity), of_other[each.code], each.line_number)
     )
@@ -171,21 +178,21 @@ def on_system(
     )
 
 
-def _of_release(row: Failure, table: FailureTable, release: str | None) -> Failure:
-    by = row.by_release
+def _of_release(failure: Failure, table: FailureTable, release: str | None) -> Failure:
+    by = failure.by_release
     if by is None or release is None or not by.releases.contains(release):
-        return row
+        return failure
     return table.by_code[by.inside]
 
 
 def _of_card(
-    row: Failure, table: FailureTable, build: NeededFiles | None, capability: str | None
+    failure: Failure, table: FailureTable, build: NeededFiles | None, capability: str | None
 ) -> Failure:
     """Return the row that holds for a card: a build for an older CUDA has no code for it."""
     newest = build.newest_gpu if build else None
-    if row.on_new_card and newest and capability and numbers(capability) > numbers(newest):
-        return table.by_code[row.on_new_card]
-    return row
+    if failure.on_new_card and newest and capability and numbers(capability) > numbers(newest):
+        return table.by_code[failure.on_new_card]
+    return failure
 
 
 def _range(shown: ShownInLog) -> str:
@@ -193,27 +200,31 @@ def _range(shown: ShownInLog) -> str:
     return " – ".join(dict.fromkeys(filter(None, (shown.oldest, shown.newest))))
 
 
-def _program(row: Failure, origins: Sequence[ProgramKind], *, python: bool) -> ProgramKind | None:
+def _program(
+    failure: Failure, origins: Sequence[ProgramKind], *, python: bool
+) -> ProgramKind | None:
     """Return the kind of program whose remedy for `row` is another than that of Python's packages.
 
     Of one that brings onnxruntime itself the remedy is as the row says it, where nothing more is
     known, and no package is promised.
     """
     for each in origins:
-        if row.about in each.remedies and not each.besides:
+        if failure.about in each.remedies and not each.besides:
             return each
-    bundled = not python and (row.about in OF_ONNXRUNTIME or row.bundled)
+    bundled = not python and (failure.about in OF_ONNXRUNTIME or failure.bundled)
     return next((each for each in origins if bundled and each.bundled), None)
 
 
 def _besides(
-    row: Failure, origins: Sequence[ProgramKind], kind: ProgramKind | None
+    failure: Failure, origins: Sequence[ProgramKind], kind: ProgramKind | None
 ) -> Iterator[ByLanguage]:
     """Yield what is added to the remedy of `row`, if that is not of a `kind` of program."""
-    if row.to_use and all(each.besides for each in origins):
-        yield row.to_use
+    if failure.to_use and all(each.besides for each in origins):
+        yield failure.to_use
     if kind is None:
-        yield from (each.remedies[row.about] for each in origins if row.about in each.remedies)
+        yield from (
+            each.remedies[failure.about] for each in origins if failure.about in each.remedies
+        )
 
 
 def _explanation(
@@ -223,32 +234,34 @@ def _explanation(
     release: str | None,
     values: Mapping[str, str],
 ) -> Explanation:
-    first, row = found[0], found[0].row
+    first, failure = found[0], found[0].failure
     named = [each.library for each in found if each.library and each.library.part]
-    cause, remedy = row.cause, row.remedy
+    cause, remedy = failure.cause, failure.remedy
     if origin is not None:
-        remedy = origin.remedies.get(row.about, row.bundled or remedy)
-    if row.by_release and release:
-        cause, remedy = row.by_release.cause, row.by_release.remedy
+        remedy = origin.remedies.get(failure.about, failure.bundled or remedy)
+    if failure.by_release and release:
+        cause, remedy = failure.by_release.cause, failure.by_release.remedy
     maybe = found[0].if_wanted
-    headline, rest = (row.what, cause[language]) if row.what else _first_sentence(cause[language])
-    commands = origin.commands.get(row.about, ()) if origin else row.commands
+    headline, rest = (
+        (failure.what, cause[language]) if failure.what else _first_sentence(cause[language])
+    )
+    commands = origin.commands.get(failure.about, ()) if origin else failure.commands
     return Explanation(
-        code=row.code,
-        severity="info" if maybe else row.severity,
+        code=failure.code,
+        severity="info" if maybe else failure.severity,
         what=_filled(headline if isinstance(headline, str) else headline[language], values),
         line=first.evidence.line,
         line_number=first.evidence.line_number,
         cause=_filled(rest, values),
         remedy=remedy[language].format_map(values),
         commands=() if maybe else tuple(command.format_map(values) for command in commands),
-        fixable=row.fixable and origin is None and not maybe,
-        sources=row.sources,
-        certain=not row.generic and not maybe,
+        fixable=failure.fixable and origin is None and not maybe,
+        sources=failure.sources,
+        certain=not failure.generic and not maybe,
         evidence=tuple(dict.fromkeys(each.evidence for each in found))[:MOST_EVIDENCE],
         libraries=tuple(dict.fromkeys(library.name for library in named)),
         origin=origin.code if origin else None,
-        effect=row.effect,
+        effect=failure.effect,
     )
 
 
@@ -266,23 +279,27 @@ def _first_sentence(text: str) -> tuple[str, str]:
     return text.rstrip(".。"), text
 
 
-def _folded(rows: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
+def _folded(failures: Mapping[str, Failure]) -> tuple[list[str], dict[str, list[str]]]:
     """Return the codes of the root causes, and by each what follows from it."""
-    particular = [row.code for row in rows.values() if row.severity == "error" and not row.generic]
+    particular = [
+        failure.code
+        for failure in failures.values()
+        if failure.severity == "error" and not failure.generic
+    ]
     causes: dict[str, str] = {}
-    for code, row in rows.items():
-        known = [each for each in row.after if each in rows]
-        known += [each for each in particular if row.generic and each != code]
+    for code, failure in failures.items():
+        known = [each for each in failure.after if each in failures]
+        known += [each for each in particular if failure.generic and each != code]
         if known:
             causes[code] = known[0]
-    roots = [code for code in rows if code not in causes]
+    roots = [code for code in failures if code not in causes]
     followers: dict[str, list[str]] = {}
     for code, cause in causes.items():
         root, steps = cause, 0
         while root in causes and steps < len(causes):
             root, steps = causes[root], steps + 1
         followers.setdefault(root, []).append(code)
-    return roots or list(rows), followers
+    return roots or list(failures), followers
 
 
 def _values(named: Sequence[LibraryName]) -> dict[str, str]:
@@ -298,50 +315,50 @@ def _values(named: Sequence[LibraryName]) -> dict[str, str]:
 
 
 def needed_files(
-    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+    needed: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
 ) -> dict[str, str]:
     """Return `files`, `wheels` and the option `of_cuda` for the libraries that a log names.
 
-    Beside them the log's `release` counts. Where neither tells the CUDA major, those of every major
+    Beside them the log's `release` counts. Where neither shows the CUDA major, those of every major
     are returned, each with its releases.
     """
     names = [library.name.lower() for library in named]
     windows = any(name.endswith(".dll") for name in names)
     linux = any(".so" in name for name in names) and not windows
-    chosen = _chosen(rows, named, release)
+    chosen = _chosen(needed, named, release)
     files = [
-        "; ".join(([row.windows] if not linux else []) + ([row.linux] if not windows else []))
-        for row in chosen
+        "; ".join(([each.windows] if not linux else []) + ([each.linux] if not windows else []))
+        for each in chosen
     ]
     if len(chosen) == 1:
         option = f" --cuda {chosen[0].cuda}"
         return {"files": files[0], "wheels": chosen[0].wheels, "of_cuda": option}
-    heads = [f"CUDA {row.cuda} (onnxruntime {row.releases}): " for row in chosen]
+    heads = [f"CUDA {each.cuda} (onnxruntime {each.releases}): " for each in chosen]
     return {
         "files": "; ".join(head + text for head, text in zip(heads, files, strict=True)),
-        "wheels": "; ".join(f"CUDA {row.cuda}: {row.wheels}" for row in chosen),
+        "wheels": "; ".join(f"CUDA {each.cuda}: {each.wheels}" for each in chosen),
         "of_cuda": "",
     }
 
 
 def _chosen(
-    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+    needed: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
 ) -> Sequence[NeededFiles]:
     cuda = {library.major for library in named if library.part == "cuda"}
     cudnn = {library.major for library in named if library.part == "cudnn"}
-    fits = [row for row in rows if release is not None and row.releases.contains(release)]
+    fits = [files for files in needed if release is not None and files.releases.contains(release)]
     for known in (
-        [row for row in rows if row.cuda in cuda],
-        [row for row in fits if not cudnn or row.cudnn in cudnn],
-        [row for row in rows if row.cudnn in cudnn],
+        [files for files in needed if files.cuda in cuda],
+        [files for files in fits if not cudnn or files.cudnn in cudnn],
+        [files for files in needed if files.cudnn in cudnn],
     ):
         if known:
             return known
-    return rows
+    return needed
 
 
 def _agrees(build: NeededFiles, named: Sequence[LibraryName], evidence: Sequence[LogLine]) -> bool:
-    """Tell whether the log is of PyPI's `build` of its version: others are for another CUDA."""
+    """Return whether the log is of PyPI's `build` of its version: others are for another CUDA."""
     wanted = {"cuda": build.cuda, "cudnn": build.cudnn}
     said = [(library.part, library.major) for library in named if library.major]
     said += [
@@ -351,12 +368,14 @@ def _agrees(build: NeededFiles, named: Sequence[LibraryName], evidence: Sequence
 
 
 def _is_of_another(
-    rows: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
+    needed: Sequence[NeededFiles], named: Sequence[LibraryName], release: str | None
 ) -> bool:
-    """Tell whether libraries are of an older CUDA than the wheels of `release` want.
+    """Return whether libraries are of an older CUDA than the wheels of `release` want.
 
     Another onnxruntime asked for them. (Builds for a newer one were on an index of Microsoft's.)
     """
-    wanted = {row.cuda for row in rows if release is not None and row.releases.contains(release)}
+    wanted = {
+        files.cuda for files in needed if release is not None and files.releases.contains(release)
+    }
     cuda = {library.major for library in named if library.part == "cuda" and library.major}
     return any(int(major) < int(its) for major in cuda for its in wanted)

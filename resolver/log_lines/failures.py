@@ -82,7 +82,7 @@ class Failure(NamedTuple):
 
 
 class ProgramKind(NamedTuple):
-    """A kind of program that writes logs, and what mends a failure there."""
+    """A kind of program that writes logs, and what fixes a failure there."""
 
     code: str
     name: ByLanguage
@@ -92,14 +92,14 @@ class ProgramKind(NamedTuple):
     commands: Mapping[str, tuple[str, ...]]
     """Those that its remedies name, by the same."""
     bundled: bool
-    """Whether it brings an onnxruntime itself: no package of Python's mends that."""
+    """Whether it brings an onnxruntime itself: no package of Python's fixes that."""
     besides: bool
     """Whether its remedy stands beside the row's: it runs on Python's packages, and loads CUDA by
     itself."""
     unless: tuple[Pattern, ...]
-    """What shows that packages mend it all the same: an image of one's own, another GPU."""
+    """What shows that packages fix it all the same: an image of one's own, another GPU."""
     unless_at_all: bool
-    """Whether that leaves nothing of it, also for what no package mends."""
+    """Whether that leaves nothing of it, also for what no package fixes."""
 
 
 class Status(NamedTuple):
@@ -289,7 +289,7 @@ def _origin(row: Mapping[str, Any]) -> ProgramKind:
 def _base(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a failure of another program has of the row that it stands under.
 
-    No package of ours mends it.
+    No package of ours fixes it.
     """
     kept = {key: row[key] for key in ("code", "severity", "about")}
     return {**kept, "commands": (), "fixable": False, "sources": ()}

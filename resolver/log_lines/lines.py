@@ -78,17 +78,17 @@ class LineReader:
 
     def __init__(self, sources: Sequence[SourceLine]) -> None:
         """Begin."""
-        self._sources = {(row.file, row.line): row for row in sources}
+        self._sources = {(source.file, source.line): source for source in sources}
         self._range: tuple[str, str] | None = None
         self._said: dict[str, str] = {}
 
     def feed(self, piece: str) -> None:
         """Look at the next piece."""
         for found in _SOURCE.finditer(piece):
-            row = self._sources.get((found["file"], int(found["line"])))
-            if row:
-                first, last = self._range or (row.first, row.last)
-                both = max(first, row.first, key=numbers), min(last, row.last, key=numbers)
+            source = self._sources.get((found["file"], int(found["line"])))
+            if source:
+                first, last = self._range or (source.first, source.last)
+                both = max(first, source.first, key=numbers), min(last, source.last, key=numbers)
                 self._range = both if numbers(both[0]) <= numbers(both[1]) else self._range
         for fact, pattern in (
             ("version", _VERSION),
@@ -133,5 +133,5 @@ class LineReader:
 
 
 def _dotted(value: str) -> str:
-    """Return `120` as `12.0`; any other value as it is."""
+    """Return `120` as `12.0`; any other value unchanged."""
     return value if "." in value else f"{value[:-1]}.{value[-1]}"

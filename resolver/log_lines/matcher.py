@@ -1,4 +1,4 @@
-"""Error logs: which known failures stand in a text, and what mends each.
+"""Error logs: which known failures stand in a text, and what fixes each.
 
 In: any text (a log, a traceback, what a user pasted), whole or in pieces, and the table of
 `failures.toml`; out: explanations, the root causes first, with what follows from them.
@@ -58,7 +58,7 @@ _FRAME = re.compile(r"\A(?:[\w.-]{1,60} +\| )?[\s│┃|]*")
 
 
 class _View(NamedTuple):
-    """A piece as it is, or with its lines joined, and where each part of it stood."""
+    """A piece unchanged, or with its lines joined, and where each part of it stood."""
 
     text: str
     starts: Sequence[int] = ()
@@ -135,12 +135,12 @@ class Search:
         views = [_View(piece), *(_joined(piece) if joined else ())]
         signals = list(self._signals(views))
         claimed: list[Span] = []
-        for row in self.table.failures:
+        for failure in self.table.failures:
             mine: list[Span] = []
-            for span, library, if_wanted in self._matches(row, views, signals):
+            for span, library, if_wanted in self._matches(failure, views, signals):
                 if not _overlaps(span, claimed):
                     mine.append(span)
-                    self._keep(piece, span, row, library, if_wanted=if_wanted)
+                    self._keep(piece, span, failure, library, if_wanted=if_wanted)
             if mine:
                 claimed = sorted(claimed + mine)
         if joined:
@@ -180,14 +180,14 @@ class Search:
                 taken = sorted(taken + mine)
 
     def _matches(
-        self, row: Failure, views: Sequence[_View], signals: Sequence[tuple[Span, Signal]]
+        self, failure: Failure, views: Sequence[_View], signals: Sequence[tuple[Span, Signal]]
     ) -> Iterator[tuple[Span, LibraryName | None, bool]]:
         for span, signal in signals:
-            if any(asked(wanted, signal) for wanted in row.signals):
+            if any(asked(wanted, signal) for wanted in failure.signals):
                 yield span, signal.library, False
-            if any(asked(wanted, signal) for wanted in row.signals_if_wanted):
+            if any(asked(wanted, signal) for wanted in failure.signals_if_wanted):
                 yield span, signal.library, True
-        for patterns, if_wanted in ((row.patterns, False), (row.if_wanted, True)):
+        for patterns, if_wanted in ((failure.patterns, False), (failure.if_wanted, True)):
             for span, _ in self._places(patterns, views):
                 yield span, None, if_wanted
 
@@ -219,13 +219,19 @@ class Search:
         return self._places_of_piece[key]
 
     def _keep(
-        self, piece: str, span: Span, row: Failure, library: LibraryName | None, *, if_wanted: bool
+        self,
+        piece: str,
+        span: Span,
+        failure: Failure,
+        library: LibraryName | None,
+        *,
+        if_wanted: bool,
     ) -> None:
         place = self._pieces, *span
-        if row.severity != "info":
+        if failure.severity != "info":
             self._failed = max(self._failed, place)
-        kind = f"{row.program}:{library.name if library else ''}:{if_wanted}"
-        found = self._found.setdefault((row.code, kind), [])
+        kind = f"{failure.program}:{library.name if library else ''}:{if_wanted}"
+        found = self._found.setdefault((failure.code, kind), [])
         if len(found) >= MOST_EVIDENCE and place > found[-1].place:
             return
         start, end = span
@@ -234,12 +240,11 @@ class Search:
         before = piece[max(0, start - AROUND) : start].rpartition("\n")[2]
         after = piece[end : end + AROUND].partition("\n")[0]
         line = " ".join(f"{before}{piece[start:end]}{after}".split())
-        cut = "…" if len(before) > AROUND_MESSAGE else ""
-        near = f"{before[-AROUND_MESSAGE:]}{piece[start:end]}{after[:AROUND_MESSAGE]}"
-        message = cut + " ".join(near.split()) + ("…" if len(after) > AROUND_MESSAGE else "")
+        near = f"{_tail(before)}{piece[start:end]}{_head(after)}"
+        message = " ".join(near.split())
         number = self._lines + piece.count("\n", 0, start) + 1
         said = LogLine(number, line, message)
-        found.append(RecognisedFailure(place, said, row, library, if_wanted))
+        found.append(RecognisedFailure(place, said, failure, library, if_wanted))
         found.sort(key=lambda each: each.place)
         del found[MOST_EVIDENCE:]
 
@@ -310,7 +315,7 @@ class Search:
         )
         return next(own, "")
 
-    def mended_by(self, found: Sequence[Explanation]) -> str:
+    def fix_label(self, found: Sequence[Explanation]) -> str:
         """Return the label of what a command does for the first of `found`, on no known machine.
 
         It has no origin, for then no command does anything.
@@ -379,3 +384,15 @@ def _overlaps(span: Span, claimed: Sequence[Span]) -> bool:
     after = bisect_right(claimed, span)
     near = claimed[max(0, after - 1) : after + 1]
     return any(start < span[1] and span[0] < end for start, end in near)
+
+
+def _tail(text: str) -> str:
+    """Return the end of a text: what stands before a message, of whole words."""
+    near = text[-AROUND_MESSAGE:]
+    return text if near == text else f"…{near[near.find(' ') + 1 :]}"
+
+
+def _head(text: str) -> str:
+    """Return the beginning of a text: what stands after a message, of whole words."""
+    near = text[:AROUND_MESSAGE]
+    return text if near == text else f"{near.rpartition(' ')[0] or near}…"

@@ -102,7 +102,7 @@ class Words:
         self._joined = b"\n".join(self._words)
 
     def may_hold(self, anchor: str) -> bool:
-        """Tell whether `anchor` can stand in the text: its words do, in any order."""
+        """Return whether `anchor` can stand in the text: its words do, in any order."""
         wanted = _words_of(anchor)
         return wanted.whole <= self._words and all(part in self._joined for part in wanted.parts)
 

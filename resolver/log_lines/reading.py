@@ -18,8 +18,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_TOLD_BY = 4_096
-"""How many bytes tell whether it is UTF-16 without a mark."""
+_SAMPLE = 4_096
+"""How many bytes show whether it is UTF-16 without a mark."""
 _LATIN = 0.05
 """The least share of Latin characters in a log, by which its UTF-16 is known: in the other place a
 log of Chinese words and paths has a zero in few different characters (U+4E00)."""
@@ -47,7 +47,7 @@ def text_of(blocks: Iterable[bytes]) -> str | Iterator[str]:
 
 
 def _of_json(text: str) -> str:
-    """Return the texts in a document of JSON, in its order; any other text as it is."""
+    """Return the texts in a document of JSON, in its order; any other text unchanged."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:
@@ -68,7 +68,7 @@ def decoded(blocks: Iterable[bytes]) -> Iterator[str]:
     """Yield the text of bytes: UTF-8, or UTF-16 with or without a mark."""
     blocks = iter(blocks)
     first = b""
-    while len(first) < _TOLD_BY:
+    while len(first) < _SAMPLE:
         block = next(blocks, b"")
         if not block:
             break
@@ -84,7 +84,7 @@ def _encoding(first: bytes) -> str:
     for mark, encoding in _MARKS:
         if first.startswith(mark):
             return encoding
-    units = [*zip(first[:_TOLD_BY:2], first[1:_TOLD_BY:2], strict=False)]
+    units = [*zip(first[:_SAMPLE:2], first[1:_SAMPLE:2], strict=False)]
     little = [low for low, high in units if high == 0 != low]
     big = [low for high, low in units if high == 0 != low]
     few, many = sorted(len(set(letters)) for letters in (little, big))

@@ -75,7 +75,7 @@ class LoggedLibrary(NamedTuple):
     part: str
     """What they are a part of: `cuda`, `cudnn`, `driver`, `tensorrt`, …"""
     major: str
-    """The major of CUDA or cuDNN that they belong to; empty where the name does not tell."""
+    """The major of CUDA or cuDNN that they belong to; empty where the name does not show it."""
     distribution: str
     """The wheel that brings them; empty where none does."""
     name: str | None
@@ -92,15 +92,17 @@ class LibraryName(NamedTuple):
     distribution: str = ""
 
 
-def reader_of(rows: tuple[LoggedLibrary, ...]) -> Callable[[str], LibraryName]:
+def reader_of(libraries: tuple[LoggedLibrary, ...]) -> Callable[[str], LibraryName]:
     """Return what reads a file name, with or without its folder."""
 
     @lru_cache(maxsize=1024)
     def read(file: str) -> LibraryName:
         name = re.split(r"[\\/]", file)[-1]
-        for row in rows:
-            if row.regex.fullmatch(name):
-                return LibraryName(row.name or name, row.part, row.major, row.distribution)
+        for library in libraries:
+            if library.regex.fullmatch(name):
+                return LibraryName(
+                    library.name or name, library.part, library.major, library.distribution
+                )
         return LibraryName(name)
 
     return read
@@ -131,9 +133,17 @@ class Parsers(NamedTuple):
         """
         makers: dict[str, Make] = {kind: _loader(kind, read) for kind in LOADER}
         makers["status"] = _status(statuses)
-        rows = [(row.pattern, makers[row.kind]) for row in wordings if row.kind in makers]
+        rows = [
+            (wording.pattern, makers[wording.kind])
+            for wording in wordings
+            if wording.kind in makers
+        ]
         rows += [(_of_cuda(text), _always(key)) for text, key in texts.items()]
-        rows += [(row.pattern, _named(row.kind)) for row in wordings if row.kind not in makers]
+        rows += [
+            (wording.pattern, _named(wording.kind))
+            for wording in wordings
+            if wording.kind not in makers
+        ]
         return cls(tuple(rows))
 
 

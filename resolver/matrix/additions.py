@@ -71,7 +71,7 @@ class Additions(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Tell whether the rows are builds that come from this index and from no other."""
+        """Return whether the rows are builds that come from this index and from no other."""
         return any("index_url" in row for row in self.tables["onnxruntime"]["build"])
 
     @property
@@ -178,8 +178,8 @@ def _with_distributions(
     by_name = {row["name"]: row for row in rows}
     for row in new:
         known = by_name.get(row["name"], {"releases": []})
-        there = {_identity(release) for release in known["releases"]}
-        fresh = [release for release in row["releases"] if _identity(release) not in there]
+        known_ids = {_identity(release) for release in known["releases"]}
+        fresh = [release for release in row["releases"] if _identity(release) not in known_ids]
         versions = {(release["version"], release["platform"]) for release in fresh}
         files = [one for one in row.get("files", ()) if _place(one, one["versions"]) in versions]
         code = [one for one in row.get("code", ()) if _place(one, [one["first"]]) in versions]

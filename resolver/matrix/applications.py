@@ -10,7 +10,7 @@ from .fields import row_reader
 
 
 class Application(NamedTuple):
-    """A range of releases of an application, which its wheels tell of."""
+    """A range of releases of an application, as its wheels show it."""
 
     name: str
     since: str

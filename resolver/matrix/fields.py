@@ -48,7 +48,7 @@ def _is_version(text: str) -> bool:
 
 
 def _is_requirement(text: str) -> bool:
-    """Tell whether pip and uv would resolve it by an index, and by nothing that it names itself."""
+    """Return whether pip and uv would resolve it by an index, not by what it names itself."""
     wanted = requirement(text) if _is_printable(text) else None
     return wanted is not None and wanted.url is None
 

@@ -78,7 +78,7 @@ class PluginWheel(NamedTuple):
     """`NvTensorRTRTXExecutionProvider`."""
     cuda: DOTTED
     """The release of the CUDA runtime that it brings, `12.9`; of the major that it links, `12.0`,
-    where no name tells more."""
+    where no name says more."""
     onnxruntime: SpecifierSet
     """The releases that it says it works with."""
     needs: tuple[LIBRARY, ...]
@@ -289,7 +289,7 @@ class Plugin(NamedTuple):
 
 
 class TensorrtLibraries(NamedTuple):
-    """A distribution with TensorRT's libraries, as documents tell of it: nobody read its wheels."""
+    """A distribution with TensorRT's libraries, by its documents: nobody read its wheels."""
 
     name: NAME
     cuda: MAJOR
@@ -372,7 +372,7 @@ class Matrix(NamedTuple):
     data_center: frozenset[str] = frozenset()
     """The names of GPUs for data centres."""
     own_providers: Mapping[str, str] = MappingProxyType({})
-    """By other builds of onnxruntime: the execution provider that goes with them."""
+    """By other builds of onnxruntime: the execution provider that is removed with them."""
     plugin_since: Mapping[str, str] = MappingProxyType({})
     """By other builds of onnxruntime: the first release that is a plugin in a folder of its own."""
     training: frozenset[str] = frozenset()

@@ -196,7 +196,9 @@ def parse(
 
 def with_torch(matrix: Matrix, table: TomlTable) -> Matrix:
     """Return `matrix` with the parsed `torch.toml`. Raises Error `matrix-invalid`."""
-    toolkits = {row.version: (row.components, row.ranges) for row in matrix.toolkits}
+    toolkits = {
+        toolkit.version: (toolkit.components, toolkit.ranges) for toolkit in matrix.toolkits
+    }
     try:
         return matrix._replace(torch=torch_builds.parse(table, toolkits))
     except (KeyError, TypeError, ValueError) as error:

@@ -14,7 +14,7 @@ INDEX = "https://pypi.nvidia.com"
 LOSE_CUDA = SpecifierSet(">=1.22.0,<=1.23.2")
 """The releases of onnxruntime-gpu that go on with the CPU, not with CUDA, where the TensorRT that a
 session asks for cannot be loaded. Sources: https://github.com/microsoft/onnxruntime/issues/25145,
-https://github.com/microsoft/onnxruntime/issues/27006; mended in 1.24.1 by pull request 26994."""
+https://github.com/microsoft/onnxruntime/issues/27006; fixed in 1.24.1 by pull request 26994."""
 _LIBRARY = re.compile(r"libnvinfer\.so\.(\d+)|(?i:nvinfer(?:_(\d+))?\.dll)")
 _WITHOUT_NUMBER = "8"
 """The major of `nvinfer.dll`: of the releases that link it the Linux wheels link TensorRT 8."""

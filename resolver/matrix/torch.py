@@ -164,7 +164,7 @@ def parse(table: TomlTable, toolkits: Parts) -> TorchTable:
 
 
 def _from_wheels(row: PypiRow, toolkits: Parts) -> TorchBuild:
-    """Return the build on PyPI. Its requirements on NVIDIA's wheels tell its cuDNN."""
+    """Return the build on PyPI. Its requirements on NVIDIA's wheels show its cuDNN."""
     pins = tuple(_expanded(row.requires, toolkits))
     return TorchBuild(
         version=row.version,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..data_files import load_table
@@ -15,7 +15,7 @@ from ..plan.reasons import Finding, Reason, Values, words
 from ..utils.foreign_text import clean
 from .shells import PROGRAM, TypedCommand, pasted_word
 
-if TYPE_CHECKING:  # an error is told without it
+if TYPE_CHECKING:  # an error is reported without it
     from ..plan.model import Unlock
 
 Language = Literal["en", "zh"]
@@ -103,7 +103,7 @@ class Texts(NamedTuple):
         )
 
     def is_for_user(self, finding: Finding) -> bool:
-        """Tell whether only the user can fix it, or may want to act on it."""
+        """Return whether only the user can fix it, or may want to act on it."""
         return "by_user" in self.table["findings"].get(finding.code, {})
 
     def _finding(self, finding: Finding, key: str) -> str:
@@ -163,13 +163,17 @@ class Texts(NamedTuple):
         parts = enumerate(_COMMAND.split(text))  # each second one is a command
         return "".join(part.format(**(words if at % 2 else values)) for at, part in parts)
 
+    def listed(self, values: Iterable[object]) -> str:
+        """Return values as a sentence lists them."""
+        return str(self.table["labels"]["list-comma"]["text"][self.language]).join(map(str, values))
+
     def _shown(self, name: str, value: object) -> object:
         """Return a value as a text may have it, a path in one line; most come from elsewhere."""
         if isinstance(value, int | float):
             return value
         if isinstance(value, Cause):
             return self._text("causes", value.code, "text", value.values)
-        shown = ", ".join(map(str, value)) if type(value) is tuple else str(value)
+        shown = self.listed(value) if type(value) is tuple else str(value)
         text = str(clean(shown))
         if name in _PATHS:
             text = text.replace("\n", " ")

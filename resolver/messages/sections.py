@@ -24,6 +24,10 @@ _PIECES = re.compile(
 begins a line, and none that opens ends one."""
 
 
+_MARKER = re.compile(r" *(?:[-+~|]|-->) +(?=\S)")
+"""What begins a line: its text goes on below the text, not below the mark."""
+
+
 class Row(NamedTuple):
     """One line: a head and its text."""
 
@@ -31,7 +35,7 @@ class Row(NamedTuple):
     text: str = ""
     style: str = ""
     """A style of rich, or empty."""
-    whole: bool = False
+    unwrapped: bool = False
     """True for one line, however long: a command to paste."""
 
 
@@ -81,22 +85,25 @@ def lines_of(section: Section, columns: int | None = None) -> Iterator[tuple[str
 
     They are wrapped in `columns`, but for commands; not at all where it is None.
     """
-    if section.heading:
-        yield section.heading, "bold"
+    for line in wrapped(section.heading, columns) if columns else [section.heading]:
+        if line:
+            yield line, "bold"
     indent = "  " if section.heading else ""
     heads = (width(row.head) for row in section.rows if row.text)
     column = max([0, *(head for head in heads if head <= LONG_HEAD)])
     for row in section.rows:
         pad = " " * (column - width(row.head)) + "  " if row.head or column else ""
         lead = f"{indent}{row.head}{pad}"
-        if columns is None or row.whole or not row.text:
+        if columns is None or row.unwrapped or not row.text:
             yield f"{lead}{row.text}".rstrip(), row.style
             continue
         if columns - width(lead) < _NARROWEST:
             yield lead.rstrip(), row.style
             lead = f"{indent}    "
         for part in row.text.split("\n"):
-            for line in wrapped(part, columns - width(lead)):
+            mark = _MARKER.match(part)
+            lead += mark[0] if mark else ""
+            for line in wrapped(part[mark.end() if mark else 0 :], columns - width(lead)):
                 yield f"{lead}{line}".rstrip(), row.style
                 lead = " " * width(lead)
 

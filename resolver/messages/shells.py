@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..facts.model import System
 
 _BARE = re.compile(r"(?!-.*[.:])(?!~)[\w./\\:=+~-]+", re.ASCII)
-"""What both shells take as it is. PowerShell splits `-a.b` and `-a:b` in two, and expands `~`."""
+"""What both shells take unchanged. PowerShell splits `-a.b` and `-a:b` in two, and expands `~`."""
 _EXPANDED = re.compile('[%$`"\u201c\u201d\u201e]')
 """What one of the two expands or ends a string at, in double quotes: no text serves both then."""
 

@@ -18,8 +18,8 @@ TENSORRT_COSTS_CUDA = "tensorrt-costs-cuda"
 """The finding that a session which asks for TensorRT runs on the CPU."""
 NO_DRIVER = frozenset({"driver-unreadable", "mig-without-instance", *EXPLAINED_ERRORS.values()})
 """The findings that the driver does not work."""
-OUTSIDE = IN_FRONT | NO_DRIVER | {TENSORRT_COSTS_CUDA}
-"""The errors that no change of the environment mends, and that leave a plan possible."""
+UNFIXABLE = IN_FRONT | NO_DRIVER | {TENSORRT_COSTS_CUDA}
+"""The errors that no change of the environment fixes, and that leave a plan possible."""
 ALLOWANCES = {
     "conda-environment": "conda",
     "pixi-environment": "conda",
@@ -30,13 +30,13 @@ ALLOWANCES = {
     "training-lost": "provider",
 }
 """What `--allow` has to name where a finding says that `--apply` refuses."""
-HELD = {
+REMOVAL_BLOCKERS = {
     "conda": "installed-conda",
     "pixi": "installed-pixi",
     "editable": "installed-editable",
 }
 """The findings that only the user can remove what has to go, by what holds it."""
-FIRST = frozenset({*HELD.values(), "environment-read-only"})
+MANUAL_STEPS = frozenset({*REMOVAL_BLOCKERS.values(), "environment-read-only"})
 """The findings of what the user has to do before `--apply` does a plan."""
 Where = Literal["here", "there", "new", "new-there"]
 """The environment of a plan: one here, one of another machine, and either still to be made."""
@@ -91,8 +91,8 @@ class Unlock(NamedTuple):
         return self.changes[0]
 
 
-class OtherWay(NamedTuple):
-    """Another way onto the GPU, which the plan does not take."""
+class Alternative(NamedTuple):
+    """Another provider of the GPU, which the plan does not take."""
 
     provider: str
     """What `--provider` names: `tensorrt-rtx`."""
@@ -153,7 +153,7 @@ class Plan(NamedTuple):
     uninstall: tuple[str, ...] = ()
     """Canonical names of the distributions that nothing replaces."""
     install: tuple[Wheel, ...] = ()
-    less: int = 0
+    bytes_saved: int = 0
     """The bytes by which `--prefer small` downloads less than the newest."""
     small: bool = False
     """The wheels are those of `--prefer small`."""
@@ -172,7 +172,7 @@ class Plan(NamedTuple):
     """The applications that will not use the GPU, where no other is installed."""
     needs: tuple[Need, ...] = ()
     """Without what nothing works: the plan is made as if it was allowed."""
-    ways: tuple[OtherWay, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
     """Looked for where nothing works, or somebody asks for all."""
     runs_on: RunsOn | None = None
     """Looked for where the driver and the GPUs were named, or somebody asks for all."""
@@ -184,33 +184,39 @@ class Plan(NamedTuple):
     """The rows of the matrix that are not the shipped ones."""
 
     @property
-    def outside(self) -> tuple[Finding, ...]:
+    def unfixable(self) -> tuple[Finding, ...]:
         """Return what keeps programs from the GPU whatever the environment has."""
-        return tuple(row for row in self.findings if row.code in OUTSIDE)
+        return tuple(finding for finding in self.findings if finding.code in UNFIXABLE)
 
     @property
-    def first(self) -> tuple[Finding, ...]:
+    def manual_steps(self) -> tuple[Finding, ...]:
         """Return what the user has to do before `--apply` does this plan."""
-        return tuple(row for row in self.findings if row.code in FIRST)
+        return tuple(finding for finding in self.findings if finding.code in MANUAL_STEPS)
 
     @property
     def allowances(self) -> tuple[str, ...]:
         """Return what `--allow` has to name for `--apply` to do this plan."""
-        found = [ALLOWANCES[row.code] for row in self.findings if row.code in ALLOWANCES]
+        found = [
+            ALLOWANCES[finding.code] for finding in self.findings if finding.code in ALLOWANCES
+        ]
         needed = ["conflicts"] if "conflicts" in self.needs else []
         return tuple(dict.fromkeys((*needed, *found)))
 
     @property
     def works_beside(self) -> Rejected | None:
         """Return the newest release that the machine does not exclude, of those rejected."""
-        rows = (row for row in self.rejected if row.package != TORCH and not row.machine)
-        return next(rows, None)
+        rejections = (
+            rejection
+            for rejection in self.rejected
+            if rejection.package != TORCH and not rejection.machine
+        )
+        return next(rejections, None)
 
     @property
     def build(self) -> Named | None:
         """Return the onnxruntime of the selection: onnxruntime-gpu, or what has its place."""
-        rows = (row for row in self.selection if is_onnxruntime(row.name))
-        return next((Named(row.name, row.version) for row in rows), None)
+        wheels = (wheel for wheel in self.selection if is_onnxruntime(wheel.name))
+        return next((Named(wheel.name, wheel.version) for wheel in wheels), None)
 
     @property
     def release(self) -> str | None:

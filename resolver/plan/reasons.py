@@ -104,7 +104,7 @@ class Consumer(NamedTuple):
     """The libraries that it links or loads from elsewhere, as far as they are known."""
     why: Reason
     idle: bool = False
-    """No library of its CUDA is here: as things are, it does not use the GPU."""
+    """No library of its CUDA is installed: it does not use the GPU."""
 
     @property
     def by(self) -> Named:

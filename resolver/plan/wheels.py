@@ -13,7 +13,7 @@ PYPI = DEFAULT_INDEX
 HERE = "here"
 """The `index_url` of a wheel that this program makes."""
 TORCH_FAMILY = frozenset({TORCH, *DOMAIN_LIBRARIES})
-"""Distributions whose requirements are not in a plan: their wheels alone tell them."""
+"""Distributions whose requirements are not in a plan: only their wheels have them."""
 _MINOR = re.compile(r"cp3(\d+)")
 
 
@@ -36,7 +36,7 @@ class Wheel(NamedTuple):
 
     @property
     def every_python(self) -> bool:
-        """Tell whether it fits every Python 3; False where its file is not known."""
+        """Return whether it fits every Python 3; False where its file is not known."""
         return "-py3-" in self.file
 
 
@@ -45,7 +45,7 @@ def index_of_torch(wheels: Iterable[Wheel]) -> str | None:
 
     None where that is the default one.
     """
-    urls = (row.index_url for row in wheels if row.name in TORCH_FAMILY)
+    urls = (wheel.index_url for wheel in wheels if wheel.name in TORCH_FAMILY)
     return next((url for url in urls if url != PYPI), None)
 
 
@@ -59,24 +59,27 @@ def oldest_python(builds: Iterable[Build], wheels: Collection[Wheel], python: st
 
     It is `python`, the one that they were chosen for, where any other of them fits one Python.
     """
-    alone = any(not row.every_python for row in wheels if row.name != GPU_BUILD)
+    alone = any(not wheel.every_python for wheel in wheels if wheel.name != GPU_BUILD)
     oldest = [
-        min((int(minor) for row in build.wheels for minor in _MINOR.findall(row.python)), default=0)
+        min(
+            (int(minor) for wheel in build.wheels for minor in _MINOR.findall(wheel.python)),
+            default=0,
+        )
         for build in builds
     ]
     return f"3.{max(oldest)}" if oldest and not alone else python
 
 
-def on_pypi(name: str, version: str, row: BuildWheel | Release | PypiWheel | None) -> Wheel:
-    """Return a wheel of the default index; without a `row` its file is not known."""
-    return wheel_on(PYPI, name, version, row)
+def on_pypi(name: str, version: str, chosen: BuildWheel | Release | PypiWheel | None) -> Wheel:
+    """Return a wheel of the default index; without a `chosen` its file is not known."""
+    return wheel_on(PYPI, name, version, chosen)
 
 
 def wheel_on(
-    index_url: str, name: str, version: str, row: BuildWheel | Release | PypiWheel | None
+    index_url: str, name: str, version: str, chosen: BuildWheel | Release | PypiWheel | None
 ) -> Wheel:
-    """Return a wheel of this index; without a `row` its file is not known."""
-    file, size, sha256 = (row.file, row.size, row.sha256) if row else ("", 0, "")
+    """Return a wheel of this index; without a `chosen` its file is not known."""
+    file, size, sha256 = (chosen.file, chosen.size, chosen.sha256) if chosen else ("", 0, "")
     return Wheel(
         name=name, version=version, index_url=index_url, file=file, size=size, sha256=sha256
     )
@@ -85,10 +88,10 @@ def wheel_on(
 def rows_of(wheel: Wheel, added: Iterable[AddedRows]) -> AddedRows | None:
     """Return the rows that hold `wheel`, of those that were read; None: the shipped ones do."""
     release = f"{wheel.name} {wheel.version}"
-    for rows in added:
-        index = rows.index_url if rows.alone else PYPI
-        if wheel.index_url == index and release in rows.releases:
-            return rows
+    for addition in added:
+        index = addition.index_url if addition.alone else PYPI
+        if wheel.index_url == index and release in addition.releases:
+            return addition
     return None
 
 
@@ -96,9 +99,9 @@ def read_hashes(
     wheels: Iterable[Wheel], added: Iterable[AddedRows]
 ) -> tuple[tuple[AddedRows, tuple[Wheel, ...]], ...]:
     """Return the wheels whose hash is the one that an index gave when it was read, by its rows."""
-    rows = tuple(added)
-    held = [(rows_of(wheel, rows), wheel) for wheel in wheels] if rows else []
-    groups = ((one, tuple(wheel for by, wheel in held if by is one)) for one in rows)
+    additions = tuple(added)
+    held = [(rows_of(wheel, additions), wheel) for wheel in wheels] if additions else []
+    groups = ((one, tuple(wheel for by, wheel in held if by is one)) for one in additions)
     return tuple((one, group) for one, group in groups if group)
 
 

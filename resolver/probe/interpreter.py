@@ -127,14 +127,14 @@ def _first_on_path(environ: Mapping[str, str], cwd: Path) -> Path | None:
 
 
 def is_version(python: str, environ: Mapping[str, str], cwd: Path) -> bool:
-    """Tell whether `--python` is a version (`3.11`), and no file or program of that name."""
+    """Return whether `--python` is a version (`3.11`), and no file or program of that name."""
     if not _VERSION.fullmatch(python) or os.path.lexists(cwd / python):
         return False
     return find_program(python, environ) is None
 
 
 def is_private(prefix: Path) -> bool:
-    """Tell whether pipx, `uv tool` or `uvx` made the environment for one program alone.
+    """Return whether pipx, `uv tool` or `uvx` made the environment for one program alone.
 
     The first two leave a file of theirs in it; the third makes it in uv's cache.
     """
@@ -143,7 +143,7 @@ def is_private(prefix: Path) -> bool:
 
 
 def is_alone(environ: Mapping[str, str], cwd: Path) -> bool:
-    """Tell whether nothing names an environment, and this program's own venv holds no other.
+    """Return whether nothing names an environment, and this program's own venv holds no other.
 
     What pipx or uv made is refused by every command. One that shows the packages of the Python
     below it may be an application's; one whose Python is first on PATH is active, as in an image.

@@ -22,7 +22,7 @@ from ..utils.programs import find_program
 from .background import ProbeProcesses, describe_target, query_gpus, run_if_startable
 from .interpreter import find_interpreter
 from .libraries import dll_versions, find_dlls, find_libraries, find_text, find_toolkits, names_in
-from .mistaken import check_whole
+from .mistaken import check_complete
 
 SMI_SECONDS = 10.0
 _TEXTS = (
@@ -59,20 +59,22 @@ def target_of(
 ) -> Target:
     """Return the environment that `python` names (`find_interpreter`), as it describes itself.
 
-    Raises what `find_interpreter`, `describe_target`, `parse_target` and `check_whole` raise.
+    Raises what `find_interpreter`, `describe_target`, `parse_target` and `check_complete` raise.
     """
     interpreter = find_interpreter(python, environ, cwd)
-    return _whole(describe_target(interpreter, runner=runner, environ=environ), interpreter)
+    return _complete_target(
+        describe_target(interpreter, runner=runner, environ=environ), interpreter
+    )
 
 
 def described_target(processes: ProbeProcesses) -> Target:
     """Return the environment of `processes`; raises as `target_of`, but for `find_interpreter`."""
-    return _whole(processes.inside.result(), processes.interpreter)
+    return _complete_target(processes.inside.result(), processes.interpreter)
 
 
-def _whole(stdout: str, interpreter: Path) -> Target:
+def _complete_target(stdout: str, interpreter: Path) -> Target:
     target = parse_target(stdout, str(interpreter))
-    check_whole(target, interpreter)
+    check_complete(target, interpreter)
     return target
 
 

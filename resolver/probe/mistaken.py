@@ -84,14 +84,14 @@ def find_old_place(target: Target) -> str | None:
     """
     if target.kind != "venv":
         return None
-    here = Path(target.prefix).resolve()
+    prefix = Path(target.prefix).resolve()
     places = list(_places(find_text(Path(target.scripts) / "activate") or ""))
-    if any(Path(place).resolve() == here for place in places):
+    if any(Path(place).resolve() == prefix for place in places):
         return None
     return places[0] if places else None
 
 
-def check_whole(target: Target, interpreter: Path) -> None:
+def check_complete(target: Target, interpreter: Path) -> None:
     """Refuse a virtual environment without `pyvenv.cfg`: its Python is the one below, and says so.
 
     Raises Error `venv-without-config`.

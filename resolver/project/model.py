@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..companions.build import LocalWheel
-from ..companions.contents import LIBRARIES, STAND_IN
+from ..companions.contents import LIBRARIES, PLACEHOLDER
 
 FOLDER = "gpu-wheels"
 """Where the two wheels lie, beside the lock: they are small, and committed with it."""
@@ -59,7 +59,7 @@ class Wanted(NamedTuple):
     @property
     def placeholder(self) -> LocalWheel:
         """Return the wheel that stands for onnxruntime."""
-        return self._wheel(STAND_IN)
+        return self._wheel(PLACEHOLDER)
 
     @property
     def libraries(self) -> LocalWheel:

@@ -88,9 +88,9 @@ def needs_python(document: _Table, python: str) -> str | None:
 
 
 def requires_build(document: _Table, wanted: Wanted) -> bool:
-    """Tell whether the project itself, one of its extras or groups, requires onnxruntime."""
-    lines = (row for rows in _lists(document) for row in rows if isinstance(row, str))
-    return any(named_build(line, wanted) for line in lines) or any(
+    """Return whether the project itself, one of its extras or groups, requires onnxruntime."""
+    texts = (line for lines in _lists(document) for line in lines if isinstance(line, str))
+    return any(named_build(line, wanted) for line in texts) or any(
         name in table for table in _poetry_tables(document) for name in (CPU_BUILD, GPU_BUILD)
     )
 
@@ -154,12 +154,14 @@ def for_pipenv(document: _Table, wanted: Wanted) -> None:
     """
     names = [name for name in document if name not in _NO_PACKAGES]
     tables = {name: _table(document, name) for name in names}
-    home = next((name for name, row in tables.items() if CPU_BUILD in row), "packages")
-    for name, row in tables.items():
-        if GPU_BUILD in row and not _poetry_allows(_version(row[GPU_BUILD]), wanted.release):
-            row[GPU_BUILD] = "*"
+    home = next((name for name, section in tables.items() if CPU_BUILD in section), "packages")
+    for name, section in tables.items():
+        if GPU_BUILD in section and not _poetry_allows(
+            _version(section[GPU_BUILD]), wanted.release
+        ):
+            section[GPU_BUILD] = "*"
         if name != home:
-            row.pop(LIBRARIES, None)
+            section.pop(LIBRARIES, None)
     table = _made_table(document, home)
     _refuse_other_source(table, f"[{home}]", _SOURCES - {"index"})  # Pipenv writes the default, too
     _put(table, CPU_BUILD, _inline({"path": f"{FOLDER}/{wanted.placeholder.file}"}))
@@ -170,42 +172,42 @@ def for_pipenv(document: _Table, wanted: Wanted) -> None:
 def _set_lines(document: _Table, wanted: Wanted, *, adds: bool, loader: str = "") -> None:
     """Replace the lines of onnxruntime that the planned version does not meet; add what lacks."""
     loader = loader or f"{LIBRARIES}; {wanted.marker}"
-    there: set[str] = set()
+    present: set[str] = set()
     beside: tuple[MutableSequence[Any], int] | None = None
-    for rows in _lists(document):
-        for at, line in enumerate(list(rows)):
+    for lines in _lists(document):
+        for at, line in enumerate(list(lines)):
             name = named_build(line, wanted) if isinstance(line, str) else None
             if name is None:
                 continue
             new = loader if name == LIBRARIES else with_served_bound(line, wanted)
             if new != line:
-                rows[at] = new
-            there.add(name)
-            beside = beside or (rows, at + 1)
+                lines[at] = new
+            present.add(name)
+            beside = beside or (lines, at + 1)
     lacking = {CPU_BUILD: f"{CPU_BUILD}; {wanted.marker}", LIBRARIES: loader}
-    lines = [line for name, line in lacking.items() if name not in there]
-    if adds and lines:
+    missing = [line for name, line in lacking.items() if name not in present]
+    if adds and missing:
         if beside is None:
             project = _made_table(document, "project")
-            rows = project.setdefault("dependencies", tomlkit.array())
-            if not isinstance(rows, MutableSequence):
-                raise TypeError(rows)
-            beside = rows, len(rows)
-        rows, at = beside
-        for line in reversed(lines):
-            rows.insert(at, line)
+            lines = project.setdefault("dependencies", tomlkit.array())
+            if not isinstance(lines, MutableSequence):
+                raise TypeError(lines)
+            beside = lines, len(lines)
+        lines, at = beside
+        for line in reversed(missing):
+            lines.insert(at, line)
 
 
 def _lists(document: _Table) -> Iterator[MutableSequence[Any]]:
     """Yield the lists of requirements: of the project, of its extras and of its groups."""
     for path in _LISTS:
-        rows = _table(document, *path[:-1]).get(path[-1])
-        if isinstance(rows, MutableSequence):
-            yield rows
+        lines = _table(document, *path[:-1]).get(path[-1])
+        if isinstance(lines, MutableSequence):
+            yield lines
     for parent in _LISTS_BY_NAME:
-        for rows in _table(document, *parent).values():
-            if isinstance(rows, MutableSequence):
-                yield rows
+        for lines in _table(document, *parent).values():
+            if isinstance(lines, MutableSequence):
+                yield lines
 
 
 def _poetry_tables(document: _Table) -> Iterator[_Table]:
@@ -242,11 +244,11 @@ def _made_table(document: _Table, *path: str) -> _Table:
 def _refuse_other_source(table: _Table, where: str, sources: AbstractSet[str] = _SOURCES) -> None:
     """Raise Error `project-own-source` where onnxruntime has a source that is not ours."""
     source = table.get(CPU_BUILD)
-    for row in source if isinstance(source, list) else [source]:
-        if isinstance(row, MutableMapping):
-            path = str(row.get("path", ""))
+    for entry in source if isinstance(source, list) else [source]:
+        if isinstance(entry, MutableMapping):
+            path = str(entry.get("path", ""))
             ours = path.startswith(f"{FOLDER}/")
-            if not ours and row.keys() & sources:
+            if not ours and entry.keys() & sources:
                 raise Error("project-own-source", where=where)
 
 
@@ -264,9 +266,9 @@ def _put(table: _Table, key: str, value: object, *, remark: bool = False) -> Non
         table[key] = value
 
 
-def _inline(row: dict[str, str]) -> Any:  # noqa: ANN401 - tomlkit's own
+def _inline(values: dict[str, str]) -> Any:  # noqa: ANN401 - tomlkit's own
     table = tomlkit.inline_table()
-    table.update(row)
+    table.update(values)
     return table
 
 
@@ -275,8 +277,8 @@ def _version(value: object) -> str:
 
     Of several, or of our own two, it is that of the machines without the placeholder.
     """
-    rows = value if isinstance(value, list) else [value]
-    found = [row.get("version") if isinstance(row, MutableMapping) else row for row in rows]
+    values = value if isinstance(value, list) else [value]
+    found = [each.get("version") if isinstance(each, MutableMapping) else each for each in values]
     return str(next((each for each in found if each), "*"))
 
 
@@ -291,7 +293,7 @@ def _without_placeholder(wish: str, wanted: Wanted) -> str:
 
 
 def _poetry_allows(wish: str, version: str) -> bool:
-    """Tell whether a version in Poetry's notation allows `version`, as far as PEP 440 knows it."""
+    """Return whether a version in Poetry's notation allows `version`, as far as PEP 440 has it."""
     if wish == "*":
         return True
     with contextlib.suppress(InvalidSpecifier):

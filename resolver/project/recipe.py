@@ -46,7 +46,7 @@ def project_changes(project: Project, wanted: Wanted) -> tuple[FileChange, ...]:
 def wheel_paths(project: Project, wanted: Wanted) -> dict[Path, bytes]:
     """Return the two wheels as files, which are to be beside the lock."""
     folder = project.root / FOLDER
-    return {folder / row.file: row.content for row in wanted.wheels}
+    return {folder / wheel.file: wheel.content for wheel in wanted.wheels}
 
 
 def origin_of(tool: str, path: Path, content: bytes) -> bytes:
@@ -65,10 +65,12 @@ def _edited_pyprojects(project: Project, wanted: Wanted) -> dict[Path, bytes]:
     texts = {path: _decoded(path, content) for path, content in project.files.items()}
     documents = {path: _parsed(path, text) for path, text in texts.items()}
     root, *_ = documents
-    oldest = (needs_python(row, wanted.python) for row in documents.values() if wanted.python)
+    oldest = (
+        needs_python(document, wanted.python) for document in documents.values() if wanted.python
+    )
     wanted = wanted._replace(python=next(filter(None, oldest), None))
-    having = [path for path, row in documents.items() if requires_build(row, wanted)]
-    named = [path for path, row in documents.items() if "project" in row]
+    having = [path for path, document in documents.items() if requires_build(document, wanted)]
+    named = [path for path, document in documents.items() if "project" in document]
     home = next(iter([*having, *named]), root)
     edited = {}
     for path, document in documents.items():

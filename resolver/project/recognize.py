@@ -27,7 +27,7 @@ _WHEELHOUSE = re.compile(r"(?P<name>.+)-[\w-]{8}-py\d")
 
 
 def find_project(prefix: Path, cwd: Path, files: Sequence[str] = ()) -> Project | None:
-    """Return what the environment at `prefix` is made from; None where nothing tells.
+    """Return what the environment at `prefix` is made from; None where nothing shows it.
 
     `files` are those of `-r`: they are what is meant. Raises Error `requirements-unreadable`.
     """
@@ -80,7 +80,9 @@ def _of_poetry_elsewhere(prefix: Path, cwd: Path) -> Project | None:
         if is_file(folder / PYPROJECT):
             document = _document(folder / PYPROJECT)
             tables = (_at(document, "project"), _at(document, "tool", "poetry"))
-            names = {canonicalize_name(str(row["name"])) for row in tables if "name" in row}
+            names = {
+                canonicalize_name(str(package["name"])) for package in tables if "name" in package
+            }
             if match and canonicalize_name(match["name"]) in names:
                 return _of_folder(folder, "poetry")
             return None
@@ -101,9 +103,9 @@ def _of_requirements(paths: Sequence[Path]) -> Project:
     """Return requirements files; where one was compiled, the file that a person wrote is meant."""
     source = compiled_from(paths[0])
     if source is not None:
-        contents = {path: row.content for path, row in collect_files([source]).items()}
+        contents = {path: file.content for path, file in collect_files([source]).items()}
         return Project("pip-tools", source.parent, contents, paths[0])
-    contents = {path: row.content for path, row in collect_files(paths).items()}
+    contents = {path: file.content for path, file in collect_files(paths).items()}
     return Project("requirements", paths[0].parent, contents)
 
 
@@ -137,7 +139,7 @@ def _members(root: Path, document: Mapping[str, Any]) -> list[Path]:
 
 def _has(document: Mapping[str, Any], key: str, folder: PurePosixPath) -> bool:
     patterns = _at(document, "tool", "uv", "workspace").get(key, [])
-    return any(isinstance(row, str) and folder.match(f"/{row}") for row in patterns)
+    return any(isinstance(pattern, str) and folder.match(f"/{pattern}") for pattern in patterns)
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def named_build(line: str, wanted: Wanted) -> str | None:
 
 
 def serves(line: str, wanted: Wanted) -> bool:
-    """Tell whether what a project gets is what the `line` of a build of onnxruntime asks for."""
+    """Return whether what a project gets is what the `line` of a build of onnxruntime asks for."""
     found = Requirement(line)
     of_cpu = canonicalize_name(found.name) == CPU_BUILD
     return allows(found.specifier, wanted.placeholder.version if of_cpu else wanted.release)

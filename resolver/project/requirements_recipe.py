@@ -51,7 +51,7 @@ def edited_requirements(text: str, wanted: Wanted, *, adds: bool) -> str:
 
 
 def _block(wanted: Wanted) -> list[str]:
-    pins = [f"{row.name}=={row.version}" for row in (wanted.placeholder, wanted.libraries)]
+    pins = [f"{wheel.name}=={wheel.version}" for wheel in (wanted.placeholder, wanted.libraries)]
     return [*_OURS, *(f"{pin} ; {wanted.marker}" for pin in pins)]
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from ..companions.contents import LIBRARIES, STAND_IN
+from ..companions.contents import LIBRARIES, PLACEHOLDER
 from ..errors import Error
 from ..utils.process import Finished, Runner
 from ..utils.programs import find_program
@@ -76,13 +76,13 @@ class Tool(NamedTuple):
 
     @property
     def _classic(self) -> bool:
-        """Tell whether it is Poetry 1."""
+        """Return whether it is Poetry 1."""
         return self.name == "poetry" and self.version.startswith("1.")
 
     def lock(self, *, again: bool) -> list[str]:
         """Return the command that locks what has to be; `again`: all other versions stay."""
         if self.name == "pdm":
-            return ["update", "--no-sync", STAND_IN, LIBRARIES] if again else ["lock"]
+            return ["update", "--no-sync", PLACEHOLDER, LIBRARIES] if again else ["lock"]
         if self.name == "pipenv":
             return ["upgrade", "--dev"] if again else ["lock"]
         more = ["--no-update"] if self._classic else ["--offline"] if self._alone else []
@@ -132,7 +132,7 @@ def lock_project(
     if tool is None or project.lock is None:
         return Locked(tuple(changes), ())
     before = project.lock.read_bytes() if project.lock.is_file() else None
-    files = {**project.files, **{row.path: row.after for row in changes}}
+    files = {**project.files, **{change.path: change.after for change in changes}}
     if before is not None:
         files[project.lock] = _without_ours(before) if tool.name == "pipenv" else before
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +157,7 @@ def _besides(
     lock: tuple[bytes | None, bytes],
     ours: Collection[str],
 ) -> tuple[str, ...]:
-    """Return what a sync would do, but for what `ours` names, as far as the tool tells."""
+    """Return what a sync would do, but for what `ours` names, as far as the tool says."""
     if project.tool == "pip-tools":
         return ()
     if project.tool == "pipenv":  # its sync has no dry run
@@ -169,16 +169,16 @@ def _besides(
 
 def _versions(pipfile_lock: bytes | None) -> Iterator[tuple[str, str]]:
     """Yield the name and the version of each package in a lock of Pipenv."""
-    for section, rows in _pipfile_lock(pipfile_lock).items():
-        for name, row in rows.items() if section != "_meta" else ():
-            yield canonicalize_name(name), str(row.get("version", "")).removeprefix("==")
+    for section, packages in _pipfile_lock(pipfile_lock).items():
+        for name, package in packages.items() if section != "_meta" else ():
+            yield canonicalize_name(name), str(package.get("version", "")).removeprefix("==")
 
 
 def _without_ours(pipfile_lock: bytes) -> bytes:
     """Return a lock of Pipenv that lacks our two: where an entry changes its path it keeps it."""
     document = _pipfile_lock(pipfile_lock)
     for rows in document.values():
-        for name in (STAND_IN, LIBRARIES):
+        for name in (PLACEHOLDER, LIBRARIES):
             rows.pop(name, None)
     return json.dumps(document).encode() if document else pipfile_lock
 
@@ -237,6 +237,6 @@ def _failed(tool: Tool, done: Finished) -> Error:
     return Error("project-lock-failed", tool=tool.name, said="\n".join(said[-_LAST_LINES:]))
 
 
-def names_of(rows: Iterable[str]) -> frozenset[str]:
+def names_of(lines: Iterable[str]) -> frozenset[str]:
     """Return the canonical names at the begin of requirements or of wheels."""
-    return frozenset(canonicalize_name(re.split(r"[^\w.-]", row, maxsplit=1)[0]) for row in rows)
+    return frozenset(canonicalize_name(re.split(r"[^\w.-]", line, maxsplit=1)[0]) for line in lines)

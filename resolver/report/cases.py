@@ -36,10 +36,10 @@ def cases_section(cases: Sequence[Case], texts: Texts) -> Section:
 
 
 def question_section(plan: Plan, texts: Texts) -> Section:
-    """Return what decides between the cases, and the command that tells it."""
+    """Return what decides between the cases, and the command that shows it."""
     question = texts.label(f"question-{plan.unknown}")
     return Section(
-        rows=(Row(text=question, style="bold"), Row(text=ASKING, style="bold", whole=True))
+        rows=(Row(text=question, style="bold"), Row(text=ASKING, style="bold", unwrapped=True))
     )
 
 
@@ -63,7 +63,7 @@ def _driver(driver: DriverRange | None, texts: Texts) -> Iterator[str]:
 
 def _gpus(gpus: Sequence[str], known: Sequence[str], texts: Texts) -> Iterator[str]:
     if gpus:
-        ranges = (texts.versions(row[::-1]) for row in neighbours(gpus, known))
+        ranges = (texts.versions(alike[::-1]) for alike in neighbours(gpus, known))
         yield texts.label("case-gpus", gpus=texts.label("list-comma").join(ranges))
 
 

@@ -11,7 +11,7 @@ from ..facts.model import Facts
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import Row, Section
-from ..plan.model import IN_FRONT, NO_DRIVER, OUTSIDE, Plan, Where
+from ..plan.model import IN_FRONT, NO_DRIVER, UNFIXABLE, Plan, Where
 from ..plan.reasons import Finding
 
 AT_FAULT: Mapping[str, frozenset[str]] = {
@@ -44,8 +44,14 @@ def at_fault(plan: Plan, facts: Facts) -> str | None:
         return None
     if facts.driver is None:
         return "driver"
-    excluded = [{why.code for why in row.machine} for row in plan.rejected if row.package != TORCH]
-    kinds = (kind for kind, codes in AT_FAULT.items() if all(codes & row for row in excluded))
+    excluded = [
+        {why.code for why in rejection.machine}
+        for rejection in plan.rejected
+        if rejection.package != TORCH
+    ]
+    kinds = (
+        kind for kind, codes in AT_FAULT.items() if all(codes & reasons for reasons in excluded)
+    )
     return next(kinds, None) if excluded else None
 
 
@@ -59,10 +65,10 @@ def verdict_section(
         return _said(_impossible(plan, facts, texts, asked=asked), "bold red")
     if plan.verdict == "fixable":
         return _said(_fixable(plan, texts, where), "bold")
-    outside = {row.code for row in plan.outside}
-    if outside:
-        label = "outside" if outside & NO_DRIVER else "outside-tensorrt"
-        text = texts.label("shadowed" if outside & IN_FRONT else label, build=plan.build)
+    unfixable = {finding.code for finding in plan.unfixable}
+    if unfixable:
+        label = "outside" if unfixable & NO_DRIVER else "outside-tensorrt"
+        text = texts.label("shadowed" if unfixable & IN_FRONT else label, build=plan.build)
         return _said(text, "bold red")
     return _said(texts.label("healthy", build=plan.build), "bold green")
 
@@ -88,8 +94,8 @@ def _impossible(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> str:
 
 
 def _wishes(plan: Plan) -> Iterator[str]:
-    for row in plan.rejected:
-        for why in row.reasons:
+    for rejection in plan.rejected:
+        for why in rejection.reasons:
             values = dict(why.values)
             if why.code == "not-wished":
                 yield f"`{str(values['wish']).replace(' ==', ' ')}`"
@@ -116,23 +122,23 @@ def _nothing_for(kind: str, facts: Facts, texts: Texts) -> str:
 
 
 def _fixable(plan: Plan, texts: Texts, where: Where) -> str:
-    errors = [row for row in plan.findings if row.severity == "error"]
+    errors = [finding for finding in plan.findings if finding.severity == "error"]
     if plan.needs:
         return texts.label(f"needs-{'-and-'.join(plan.needs)}", build=plan.build)
     if where in {"new", "new-there"}:
         return texts.label("works-new", build=plan.build)
     if not errors:
         return texts.label("nothing-broken")
-    if all(row.code in _NOT_CUDA for row in errors):
+    if all(finding.code in _NOT_CUDA for finding in errors):
         return texts.summary(errors[0])
-    outside = [row for row in errors if row.code in OUTSIDE]
-    if outside:
+    unfixable = [finding for finding in errors if finding.code in UNFIXABLE]
+    if unfixable:
         rest = texts.label("not-all-fixable")
-    elif plan.first:
+    elif plan.manual_steps:
         rest = texts.label("fixable-with-you")
     else:
         rest = texts.label("all-fixable" if len(errors) > 1 else "one-fixable")
-    first = (outside or errors)[0]
+    first = (unfixable or errors)[0]
     why = texts.label("driver-broken") if first.code in NO_DRIVER else texts.brief(first)
     if why is None and len(errors) == 1:
         return texts.label("cannot-use-one", rest=rest)
@@ -145,18 +151,20 @@ def command_section(plan: Plan, texts: Texts, command: str, facts: Facts, where:
     label = _what_the_command_does(plan, where)
     unused = texts.label("list-comma").join(map(str, plan.unused_by))
     text = texts.label(label, python=facts.python.version, unused=unused)
-    return Section(rows=(Row(text=text, style="bold"), Row(text=command, style="bold", whole=True)))
+    return Section(
+        rows=(Row(text=text, style="bold"), Row(text=command, style="bold", unwrapped=True))
+    )
 
 
 def _what_the_command_does(plan: Plan, where: Where) -> str:
     """Return the label of the sentence before the command."""
-    if any(row.code == "user-environment" for row in plan.findings):
+    if any(finding.code == "user-environment" for finding in plan.findings):
         return "fixable-in-a-venv"
-    if plan.first:
+    if plan.manual_steps:
         return "fixable-after"
     if plan.needs:
         return f"fixable-if-{'-and-'.join(plan.needs)}"
-    if plan.outside:
+    if plan.unfixable:
         return "fixable-in-part"
     if plan.unused_by:
         return "fixable-unused"
@@ -165,11 +173,11 @@ def _what_the_command_does(plan: Plan, where: Where) -> str:
         "new-there": "fixable-in-a-new-venv-there",
         "there": "fixable-there",
     }
-    broken = any(row.severity == "error" for row in plan.findings)
+    broken = any(finding.severity == "error" for finding in plan.findings)
     return named.get(where) or ("fixable" if broken else "fixable-none")
 
 
 def is_for_you(finding: Finding, plan: Plan) -> bool:
-    """Tell whether the user has to do what helps, because no command of this program does it."""
-    yours: Collection[Finding] = (*plan.outside, *plan.first)
+    """Return whether the user has to do what helps, because no command of this program does it."""
+    yours: Collection[Finding] = (*plan.unfixable, *plan.manual_steps)
     return finding in yours

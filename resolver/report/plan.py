@@ -13,15 +13,17 @@ from ..matrix.model import IN_TORCH
 from ..matrix.torch import TORCH
 from ..messages.catalog import Texts
 from ..messages.sections import STYLES, Row, Section
-from ..plan.model import Plan, Where
+from ..plan.model import Plan, Unlock, Where
 from ..plan.reasons import Finding, Values
 from ..plan.wheels import short_name
 from .cases import cases_section, question_section
 from .conclusion import at_fault, command_section, is_for_you, verdict_section
-from .plan_document import way_text
+from .plan_document import alternative_text
 from .rejected import rejected_section
 from .steps import steps_section
 
+DRIVER = "newer-driver"
+"""The code of the change of a driver for a newer one."""
 LONG_LIST = 5
 """Names in a finding from which on only the first few are shown without `--verbose`."""
 _LISTS = frozenset({"names", "what", "distributions"})
@@ -134,7 +136,13 @@ def plan_sections(
         sections.append(rejected_section(plan, texts, verbose=verbose))
     sections.append(_consumers(plan, texts))
     sections.append(_notes(plan, texts, verbose=verbose))
-    sections.append(Section(rows=tuple(Row(text=way_text(way, texts)) for way in plan.ways)))
+    sections.append(
+        Section(
+            rows=tuple(
+                Row(text=alternative_text(alternative, texts)) for alternative in plan.alternatives
+            )
+        )
+    )
     sections.append(_unlock(plan, texts, elsewhere=shows_other_index(plan, asked=verbose or asked)))
     sections.extend(besides)
     if plan.verdict == "impossible" and not verbose:
@@ -145,7 +153,7 @@ def plan_sections(
 
 
 def _checked(machine: Section, plan: Plan, facts: Facts) -> Section:
-    """Mark what of the machine is right, and what is not."""
+    """Mark what of the machine is OK, and what is not."""
     marks = dict.fromkeys(range(len(machine.rows)), " ")
     fault = at_fault(plan, facts)
     if plan.verdict != "impossible" or fault is not None:
@@ -174,16 +182,16 @@ def _problems(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
 
 
 def _notes(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
-    """Return what is worth knowing and not wrong, and what stays as it is."""
+    """Return what is worth knowing and not wrong, and what stays unchanged."""
     rows: list[Row] = []
     for finding in plan.findings:
         if finding.severity == "info" and (verbose or finding.code != "system-library"):
             rows.extend(_finding_rows(finding, plan, texts, verbose=verbose))
     installing = {wheel.name for wheel in plan.install}
-    kept = [row for row in plan.selection if row.name not in installing]
-    kept = [row for row in kept if row.index_url != IN_TORCH]  # a finding names them
+    kept = [wheel for wheel in plan.selection if wheel.name not in installing]
+    kept = [wheel for wheel in kept if wheel.index_url != IN_TORCH]  # a finding names them
     if kept and plan.verdict != "unknown":
-        listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in kept)
+        listed = texts.listed(f"{short_name(wheel.name)} {wheel.version}" for wheel in kept)
         rows.append(Row(head="✓", text=texts.label("kept", listed=listed), style="green"))
     return Section(heading=texts.label("notes"), rows=tuple(rows))
 
@@ -212,52 +220,67 @@ def _shortened(values: Values) -> Values:
 
 
 def _runs_on(plan: Plan, texts: Texts) -> Iterator[Row]:
-    """Yield the line that says which machines the set can serve."""
+    """Yield the line that says which machines the packages support."""
     if plan.runs_on is not None:
-        ranges = (texts.versions(row[::-1]) for row in plan.runs_on.gpus)
+        ranges = (texts.versions(gpu[::-1]) for gpu in plan.runs_on.gpus)
         gpus = texts.label("list-comma").join(ranges) or texts.label("none")
         yield Row(text=texts.label("runs-on", driver=plan.runs_on.driver, gpus=gpus))
 
 
 def shows_other_index(plan: Plan, *, asked: bool) -> bool:
-    """Tell whether a plan says which other index may have more: nobody knows before it is read.
+    """Return whether a plan says which other index may have more: nobody knows before it is read.
 
-    So not where PyPI has what works as things are, unless more is `asked`.
+    So not where PyPI has what works, unless more is `asked`.
     """
     return asked or plan.verdict == "impossible" or bool(plan.needs)
 
 
 def _unlock(plan: Plan, texts: Texts, *, elsewhere: bool) -> Section:
     """Say what each change would allow; changes that allow the same share a line."""
+    shown = [unlock for unlock in plan.unlock if elsewhere or not unlock.url]
+    impossible = plan.verdict == "impossible"
+    if impossible and all(
+        [change.code for change in unlock.changes] == [DRIVER] for unlock in shown
+    ):
+        return _drivers(shown, texts)
     by_gains: dict[str, list[str]] = {}
-    for row in plan.unlock:
-        if row.url and not elsewhere:
-            continue
-        by_gains.setdefault(texts.gains(row), []).append(texts.change(row))
+    for unlock in shown:
+        by_gains.setdefault(texts.gains(unlock), []).append(texts.change(unlock))
     rows = [Row(head=gains, text=texts.label("or").join(by_gains[gains])) for gains in by_gains]
-    heading = texts.label("unlock-any" if plan.verdict == "impossible" else "unlock")
+    several = sum(map(len, by_gains.values())) > 1
+    heading = texts.label(f"unlock-{'any' if several else 'one'}" if impossible else "unlock")
     return Section(heading=heading, rows=tuple(rows))
+
+
+def _drivers(unlocks: Sequence[Unlock], texts: Texts) -> Section:
+    """Say which newer driver alone would allow what."""
+    rows: list[Row] = []
+    for unlock in unlocks:
+        values = dict(unlock.changes[0].values)
+        gains = texts.label("for-version", gains=texts.gains(unlock), cuda=values["cuda"])
+        rows.append(Row(head=texts.label("driver-or-newer", floor=values["floor"]), text=gains))
+    return Section(heading=texts.label("unlock-driver"), rows=tuple(rows))
 
 
 def looking_section(commands: Sequence[str], texts: Texts) -> Section:
     """Return the commands that look for builds that are not known yet."""
-    rows = (Row(text=command, whole=True) for command in commands)
+    rows = (Row(text=command, unwrapped=True) for command in commands)
     return Section(heading=texts.label("look-elsewhere"), rows=tuple(rows))
 
 
 def _consumers(plan: Plan, texts: Texts) -> Section:
-    """Say who else uses CUDA; torch alone is told where it decides."""
+    """Say who else uses CUDA; torch alone is shown where it decides."""
     rows = [
         Row(
-            head=f"{row.name} {row.version}",
+            head=f"{consumer.name} {consumer.version}",
             text=texts.label("comma").join(
-                ([f"CUDA {row.cuda}"] if row.cuda else []) + [texts.reason(row.why)]
+                ([f"CUDA {consumer.cuda}"] if consumer.cuda else []) + [texts.reason(consumer.why)]
             ),
             style="dim",
         )
-        for row in plan.consumers
+        for consumer in plan.consumers
     ]
-    others = any(row.name != TORCH for row in plan.consumers)
+    others = any(consumer.name != TORCH for consumer in plan.consumers)
     return Section(heading=texts.label("consumers"), rows=tuple(rows if others else ()))
 
 
@@ -266,7 +289,7 @@ def _why(plan: Plan, facts: Facts, texts: Texts, *, asked: bool) -> Section:
     if installed is not None and installed.version == plan.release:
         code = "why-kept"
     else:
-        shared = any(row.code == "newer-for-another-cuda" for row in plan.findings)
+        shared = any(finding.code == "newer-for-another-cuda" for finding in plan.findings)
         code = "why-shared" if shared else "why-asked" if asked else "why-newest"
     rows = [Row(text=texts.label(code, build=plan.build))]
     rows.extend(Row(text=texts.reason(why), style="dim") for why in plan.why)

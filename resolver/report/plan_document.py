@@ -12,7 +12,7 @@ from ..facts.model import Unknown
 from ..matrix.model import AddedRows
 from ..messages.catalog import Message, Texts
 from ..messages.sections import size
-from ..plan.model import NEEDED_FLAGS, Case, OtherWay, Plan
+from ..plan.model import NEEDED_FLAGS, Alternative, Case, Plan
 from ..plan.reasons import Finding, Reason
 from ..plan.wheels import Wheel, rows_of
 
@@ -25,17 +25,17 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
     """Return the plan as the document that `--json` prints; `texts` must be English."""
     runs_on = plan.runs_on and {
         "driver": plan.runs_on.driver,
-        "compute_capabilities": [gpu for row in plan.runs_on.gpus for gpu in row],
+        "compute_capabilities": [gpu for unlock in plan.runs_on.gpus for gpu in unlock],
     }
-    ways = [
+    alternatives = [
         {
-            "provider": way.provider,
-            "name": way.by.name,
-            "version": way.by.version,
-            "size": way.size,
-            "text": way_text(way, texts),
+            "provider": alternative.provider,
+            "name": alternative.by.name,
+            "version": alternative.by.version,
+            "size": alternative.size,
+            "text": alternative_text(alternative, texts),
         }
-        for way in plan.ways
+        for alternative in plan.alternatives
     ]
     return {
         "schema": SCHEMA,
@@ -46,29 +46,35 @@ def plan_json(plan: Plan, texts: Texts) -> dict[str, object]:
         **({"question": question_json(plan.unknown, texts)} if plan.unknown else {}),
         **({"cases": [_case_json(case) for case in plan.cases]} if plan.cases else {}),
         **_changes_json(plan),
-        **({"prefer_small": {"less": plan.less, "taken": plan.small}} if plan.less else {}),
+        **(
+            {"prefer_small": {"less": plan.bytes_saved, "taken": plan.small}}
+            if plan.bytes_saved
+            else {}
+        ),
         **_rest_json(plan),
         "consumers": [
             {
-                "name": row.name,
-                "version": row.version,
-                "cuda": row.cuda,
-                "needs": list(row.needs),
-                "why": texts.reason(row.why),
+                "name": consumer.name,
+                "version": consumer.version,
+                "cuda": consumer.cuda,
+                "needs": list(consumer.needs),
+                "why": texts.reason(consumer.why),
             }
-            for row in plan.consumers
+            for consumer in plan.consumers
         ],
         **({"needs": [" ".join(NEEDED_FLAGS[need]) for need in plan.needs]} if plan.needs else {}),
         "rejected": [
             {
-                "package": row.package,
-                "version": row.version,
-                "reasons": judged_json(row.machine, row.environment, texts),
+                "package": rejection.package,
+                "version": rejection.version,
+                "reasons": judged_json(rejection.machine, rejection.environment, texts),
             }
-            for row in plan.rejected
+            for rejection in plan.rejected
         ],
-        "unlock": [{"change": texts.change(row), "gains": texts.gains(row)} for row in plan.unlock],
-        **({"ways": ways} if ways else {}),
+        "unlock": [
+            {"change": texts.change(unlock), "gains": texts.gains(unlock)} for unlock in plan.unlock
+        ],
+        **({"ways": alternatives} if alternatives else {}),
         "matrix": matrix_json(plan.matrix_date, plan.matrix_digest, plan.matrix_added),
     }
 
@@ -78,7 +84,8 @@ def _selection_json(plan: Plan) -> dict[str, object] | None:
     if plan.verdict in {"impossible", "unknown"}:
         return None
     packages = [
-        {"name": row.name, "version": row.version, "index": row.index_url} for row in plan.selection
+        {"name": wheel.name, "version": wheel.version, "index": wheel.index_url}
+        for wheel in plan.selection
     ]
     return {"cuda": plan.cuda, "packages": packages}
 
@@ -116,13 +123,15 @@ def _case_json(case: Case) -> dict[str, object]:
 def _rest_json(plan: Plan) -> dict[str, object]:
     """Return what comes beside the wheels of a plan."""
     return {
-        "companions": [{"name": row.name, "version": row.version} for row in plan.companions],
+        "companions": [
+            {"name": companion.name, "version": companion.version} for companion in plan.companions
+        ],
         "requires": list(plan.requires),
     }
 
 
 def question_json(unknown: Unknown, texts: Texts) -> dict[str, object]:
-    """Return what decides between the cases, and the command that tells it on that machine."""
+    """Return what decides between the cases, and the command that shows it on that machine."""
     return {
         "unknown": unknown.split("-and-"),
         "text": texts.label(f"question-{unknown}"),
@@ -130,9 +139,11 @@ def question_json(unknown: Unknown, texts: Texts) -> dict[str, object]:
     }
 
 
-def way_text(way: OtherWay, texts: Texts) -> str:
+def alternative_text(alternative: Alternative, texts: Texts) -> str:
     """Return what `--provider` would plan instead, and what a program has to do then."""
-    return texts.label("other-way", provider=way.provider, by=way.by, size=size(way.size))
+    return texts.label(
+        "other-way", provider=alternative.provider, by=alternative.by, size=size(alternative.size)
+    )
 
 
 def findings_json(findings: Iterable[Finding], texts: Texts) -> list[dict[str, object]]:
@@ -174,7 +185,8 @@ def matrix_json(date: str, digest: str, added: Iterable[AddedRows]) -> dict[str,
     """Return which matrix it is; `added` names the rows that are not the shipped ones."""
     document: dict[str, object] = {"date": date, "digest": digest}
     rows = [
-        {"read": row.read, "index": row.index_url, "releases": list(row.releases)} for row in added
+        {"read": addition.read, "index": addition.index_url, "releases": list(addition.releases)}
+        for addition in added
     ]
     return document | ({"added": rows} if rows else {})
 

@@ -25,31 +25,34 @@ def rejected_section(plan: Plan, texts: Texts, *, verbose: bool) -> Section:
     the torches that were passed over.
     """
     taken = newest_first(plan.release or "0")
-    others = [row for row in plan.rejected if row.package != GPU_BUILD]
+    others = [rejection for rejection in plan.rejected if rejection.package != GPU_BUILD]
     why = {
-        row.version: (_told(row, texts, verbose=verbose), newest_first(row.version) > taken)
-        for row in plan.rejected
-        if row.package == GPU_BUILD
+        rejection.version: (
+            _why_rejected(rejection, texts, verbose=verbose),
+            newest_first(rejection.version) > taken,
+        )
+        for rejection in plan.rejected
+        if rejection.package == GPU_BUILD
     }
     judged = join_neighbours((version, why.get(version)) for version in plan.considered or why)
     groups = [(versions, about) for versions, about in judged if about is not None]
     shown = groups if verbose else [group for group in groups if group[1][1]][:SHORT]
     rows = [Row(head=texts.versions(versions), text=text) for versions, (text, _) in shown]
     named = others if verbose else others[:SHORT]
-    for row in named:
-        text = _told(row, texts, verbose=verbose)
-        rows.append(Row(head=f"{row.package} {row.version}", text=text))
+    for rejection in named:
+        text = _why_rejected(rejection, texts, verbose=verbose)
+        rows.append(Row(head=f"{rejection.package} {rejection.version}", text=text))
     hidden = len(plan.rejected) - len(named) - sum(len(group[0]) for group in shown)
     if hidden:
         rows.append(Row(head="…", text=texts.label("rejected-more", count=hidden), style="dim"))
     return Section(heading=texts.label("rejected"), rows=tuple(rows))
 
 
-def _told(row: Rejected, texts: Texts, *, verbose: bool) -> str:
-    """Return why `row` is rejected: all of it, or the first reason and who else excludes it."""
-    text = reason_text(row.reasons, texts, verbose=verbose)
-    others = [by for by in row.blockers if by not in row.reasons[0].by]
-    if verbose or row.machine or not others:
+def _why_rejected(rejection: Rejected, texts: Texts, *, verbose: bool) -> str:
+    """Return all of why it is rejected, or the first reason and who else excludes it."""
+    text = reason_text(rejection.reasons, texts, verbose=verbose)
+    others = [by for by in rejection.blockers if by not in rejection.reasons[0].by]
+    if verbose or rejection.machine or not others:
         return text
     return texts.label(
         "also-excludes", reason=text, by=texts.label("list-comma").join(map(str, others))

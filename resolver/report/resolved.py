@@ -13,14 +13,14 @@ def resolved_json(chosen: Sequence[ChosenWheel]) -> list[dict[str, object]]:
     """Return the rows of `resolved` in the document of an apply, as those of `install` are."""
     return [
         {
-            "name": row.wheel.name,
-            "version": row.wheel.version,
-            "index": row.place,
-            "file": row.wheel.file,
-            "sha256": row.wheel.sha256,
-            "size": row.wheel.size or None,
+            "name": chosen_wheel.wheel.name,
+            "version": chosen_wheel.wheel.version,
+            "index": chosen_wheel.place,
+            "file": chosen_wheel.wheel.file,
+            "sha256": chosen_wheel.wheel.sha256,
+            "size": chosen_wheel.wheel.size or None,
         }
-        for row in chosen
+        for chosen_wheel in chosen
     ]
 
 

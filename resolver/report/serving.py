@@ -31,5 +31,5 @@ def serving_json(serving: Serving) -> dict[str, object]:
     return {
         **document,
         "gpus": list(serving.gpus),
-        "consumers": [str(row.by) for row in serving.consumers],
+        "consumers": [str(consumer.by) for consumer in serving.consumers],
     }

@@ -33,15 +33,15 @@ def steps_section(
     ]
     if plan.requires:
         code = "requirement" if len(plan.requires) == 1 else "requirements"
-        listed, count = ", ".join(plan.requires), len(plan.requires)
+        listed, count = texts.listed(plan.requires), len(plan.requires)
         rows.append(_comes(texts.label(code, listed=listed, count=count)))
-    if plan.install and plan.less and plan.small:
-        rows.append(Row(text=texts.label("less-taken", size=size(plan.less)), style="dim"))
+    if plan.install and plan.bytes_saved and plan.small:
+        rows.append(Row(text=texts.label("less-taken", size=size(plan.bytes_saved)), style="dim"))
     for added, wheels in read_hashes(plan.install, plan.matrix_added):
-        listed = ", ".join(f"{short_name(row.name)} {row.version}" for row in wheels)
+        listed = texts.listed(f"{short_name(wheel.name)} {wheel.version}" for wheel in wheels)
         text = texts.label("hash-read", listed=listed, index=added.index_url, date=added.read)
         rows.append(Row(text=text, style="dim"))
-    broken = any(row.severity == "error" for row in plan.findings)
+    broken = any(finding.severity == "error" for finding in plan.findings)
     heading = texts.label("fix" if broken else "change")
     if plan.install:
         heading = texts.label(
@@ -55,13 +55,13 @@ def _comes(text: str) -> Row:
 
 
 def _removed(plan: Plan, facts: Facts, texts: Texts, *, verbose: bool) -> Iterator[Row]:
-    rows = [row for name in plan.uninstall if (row := facts.package(name)) is not None]
-    together = [row for row in rows if row.name.startswith(NVIDIA)]
+    packages = [package for name in plan.uninstall if (package := facts.package(name)) is not None]
+    together = [package for package in packages if package.name.startswith(NVIDIA)]
     if verbose or len(together) == 1:
         together = []
-    for row in rows:
-        if row not in together:
-            yield Row(text=f"- {row.name} {row.version}", style="red")
+    for package in packages:
+        if package not in together:
+            yield Row(text=f"- {package.name} {package.version}", style="red")
     if together:
         yield Row(text=f"- {texts.label('components', count=len(together))}", style="red")
 
@@ -104,11 +104,13 @@ def _installed_row(wheel: Wheel, facts: Facts, texts: Texts, *, verbose: bool) -
 def _helpers(plan: Plan, texts: Texts, *, verbose: bool) -> Iterator[Row]:
     """Yield the packages that are made locally."""
     if verbose:
-        for row in plan.companions:
-            version = row.version.partition("+")[0]
-            yield _comes(texts.label(f"made-{row.name}", name=row.name, version=version))
+        for companion in plan.companions:
+            version = companion.version.partition("+")[0]
+            yield _comes(
+                texts.label(f"made-{companion.name}", name=companion.name, version=version)
+            )
     elif plan.companions:
-        names = (texts.label(f"helper-{row.name}") for row in plan.companions)
+        names = (texts.label(f"helper-{companion.name}") for companion in plan.companions)
         code = "helper" if len(plan.companions) == 1 else "helpers"
         listed = texts.label("list-comma").join(names)
         yield _comes(texts.label(code, count=len(plan.companions), listed=listed))
@@ -121,13 +123,13 @@ def _download(plan: Plan, texts: Texts, at_hand: Collection[str]) -> str:
         return texts.label("total-none")
     total = sum(wheel.size for wheel in wanted)
     text = texts.label(
-        "total" if all(row.size for row in wanted) else "total-and-others", size=size(total)
+        "total" if all(wheel.size for wheel in wanted) else "total-and-others", size=size(total)
     )
     if any(wheel.name == TORCH for wheel in plan.install):
         text = texts.label("total-torch", total=text)
     local = sum(wheel.size for wheel in plan.install) - total
     if local:
         return texts.label("total-here", total=text, size=size(local))
-    if plan.less and not plan.small and len(wanted) == len(plan.install):
-        text = texts.label("less", total=text, size=size(total - plan.less))
+    if plan.bytes_saved and not plan.small and len(wanted) == len(plan.install):
+        text = texts.label("less", total=text, size=size(total - plan.bytes_saved))
     return text

@@ -17,7 +17,7 @@ from ..plan.reasons import Reason
 from ..resolve.candidate import Candidate, make_candidate
 from ..resolve.options import PlanOptions
 from ..resolve.rules import reasons_against
-from ..resolve.situation import Situation, situation
+from ..resolve.situation import Situation, situation_of
 from ..versions import numbers
 from .matrix import builds_in_order, document, matrix_date, pythons, summary
 from .plan_document import reasons_json
@@ -31,7 +31,7 @@ class JudgedBuild:
     """A build, and what speaks against it on the GPUs and the driver that were asked for."""
 
     build: Build
-    subject: Candidate
+    candidate: Candidate
     reasons: tuple[Reason, ...]
 
 
@@ -43,10 +43,10 @@ def judge_builds(matrix: Matrix, driver: str, capabilities: Sequence[str]) -> li
     """
     found: list[JudgedBuild] = []
     for build in builds_in_order(matrix):
-        here = elsewhere(build, matrix, driver, capabilities)
-        subject = make_candidate(build, here)
-        reasons = reasons_against(subject, here)
-        found.append(JudgedBuild(build=build, subject=subject, reasons=reasons))
+        situation = elsewhere(build, matrix, driver, capabilities)
+        candidate = make_candidate(build, situation)
+        reasons = reasons_against(candidate, situation)
+        found.append(JudgedBuild(build=build, candidate=candidate, reasons=reasons))
     return found
 
 
@@ -63,7 +63,7 @@ def elsewhere(build: Build, matrix: Matrix, driver: str, capabilities: Sequence[
             free_threaded=all(wheel.python != f"cp3{minor}" for wheel in build.wheels),
         ),
     )
-    return situation(facts, PlanOptions(), matrix)
+    return situation_of(facts, PlanOptions(), matrix)
 
 
 def runs_sections(
@@ -71,12 +71,14 @@ def runs_sections(
 ) -> tuple[Section, ...]:
     """Return what runs on these GPUs with this driver, and why the rest does not, by platform."""
     platforms: dict[str, list[tuple[str, tuple[str, str]]]] = {}
-    for row in sorted(
-        judge_builds(matrix, driver, capabilities), key=lambda row: row.build.platform
+    for judged in sorted(
+        judge_builds(matrix, driver, capabilities), key=lambda judged: judged.build.platform
     ):
-        style = "dim" if row.reasons else "green"
-        text = texts.reason(row.reasons[0]) if row.reasons else _running(row, texts)
-        platforms.setdefault(row.build.platform, []).append((row.build.version, (text, style)))
+        style = "dim" if judged.reasons else "green"
+        text = texts.reason(judged.reasons[0]) if judged.reasons else _running(judged, texts)
+        platforms.setdefault(judged.build.platform, []).append(
+            (judged.build.version, (text, style))
+        )
     sections = [
         Section(
             heading=platform,
@@ -91,14 +93,14 @@ def runs_sections(
     return (*sections, matrix_date(matrix, texts))
 
 
-def _running(row: JudgedBuild, texts: Texts) -> str:
+def _running(judged: JudgedBuild, texts: Texts) -> str:
     cudnn = [
         f"cuDNN {component.release.version}"
-        for component in row.subject.components.chosen
+        for component in judged.candidate.components.chosen
         if component.release.name.startswith("nvidia-cudnn")
     ]
-    wheels = ", ".join([f"CUDA {row.build.cuda}", *cudnn])
-    return texts.label("matrix-runs", pythons=pythons(row.build), wheels=wheels)
+    wheels = ", ".join([f"CUDA {judged.build.cuda}", *cudnn])
+    return texts.label("matrix-runs", pythons=pythons(judged.build), wheels=wheels)
 
 
 def runs_json(
@@ -107,15 +109,15 @@ def runs_json(
     """Return what runs on these GPUs with this driver as a document; `texts` must be English."""
     releases = [
         {
-            **summary(row.build, matrix),
-            "runs": not row.reasons,
-            "reasons": reasons_json(row.reasons, texts),
+            **summary(judged.build, matrix),
+            "runs": not judged.reasons,
+            "reasons": reasons_json(judged.reasons, texts),
             "packages": [
                 {"name": component.release.name, "version": component.release.version}
-                for component in row.subject.components.chosen
-                if not row.reasons
+                for component in judged.candidate.components.chosen
+                if not judged.reasons
             ],
         }
-        for row in judge_builds(matrix, driver, capabilities)
+        for judged in judge_builds(matrix, driver, capabilities)
     ]
     return document(matrix, releases)

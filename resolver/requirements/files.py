@@ -1,6 +1,6 @@
 """The user's requirements files, with those that they include, and pyproject.toml: read.
 
-`packaging` parses a line that begins with a name. pip-api tells what an address or a path installs,
+`packaging` parses a line that begins with a name. pip-api finds what an address or a path installs,
 from the name of a wheel or from `#egg=`. pip-api does not read the whole file, because it
 evaluates markers for the Python that runs this program, takes the file of `-c` for a distribution,
 and stops at the first line whose distribution it cannot name.
@@ -118,7 +118,7 @@ def read_requirements_file(path: Path) -> bytes:
 
 
 def _of_wheel(found: Requirement) -> Requirement:
-    """Return `NAME @ ADDRESS` with the version of the wheel at that address, where it tells one."""
+    """Return `NAME @ ADDRESS` with the version of the wheel at that address, where it has one."""
     wheel = wheel_at(found.url or "")
     if wheel is None:
         return found
@@ -127,7 +127,7 @@ def _of_wheel(found: Requirement) -> Requirement:
 
 
 def _installed_by(place: str) -> Iterator[Requirement]:
-    """Yield the name, and a wheel's version, that an address or a path installs, where it tells."""
+    """Yield the name, and a wheel's version, that an address or a path installs, where it says."""
     # Imported, it runs `python -m pip --version` in the current folder: a checkout's own `pip.py`.
     version = ModuleType("pip_api._version")
     version.__dict__["version"] = lambda: "0"  # which nothing here needs

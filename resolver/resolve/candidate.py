@@ -32,30 +32,34 @@ class Candidate(NamedTuple):
 
 
 def make_candidate(
-    build: Build, here: Situation, *, first_failure_only: bool = False, picked: Picked | None = None
+    build: Build,
+    situation: Situation,
+    *,
+    first_failure_only: bool = False,
+    picked: Picked | None = None,
 ) -> Candidate:
     """Return the candidate for `build`, with the wheels of `choose_nvidia_wheels`."""
-    subject = without_wheels(build, here)
-    if build.platform != here.platform:
-        return subject
-    return subject._replace(
+    candidate = without_wheels(build, situation)
+    if build.platform != situation.platform:
+        return candidate
+    return candidate._replace(
         components=choose_nvidia_wheels(
-            build, here, first_failure_only=first_failure_only, picked=picked
+            build, situation, first_failure_only=first_failure_only, picked=picked
         ),
-        numpy=choose_numpy(build, here),
-        runtime=runtime_for(build, here),
-        tensorrt=tensorrt_for(build, here),
-        plugin=plugin_for(build, here),
+        numpy=choose_numpy(build, situation),
+        runtime=runtime_for(build, situation),
+        tensorrt=tensorrt_for(build, situation),
+        plugin=plugin_for(build, situation),
     )
 
 
 def without_wheels(
-    build: Build, here: Situation, components: Components = NO_COMPONENTS
+    build: Build, situation: Situation, components: Components = NO_COMPONENTS
 ) -> Candidate:
     """Return the candidate for `build` with `components`, and without choosing any wheel."""
     return Candidate(
         version=build.version,
         build=build,
-        wheel=wheel_for(build, here.abi),
+        wheel=wheel_for(build, situation.abi),
         components=components,
     )

@@ -105,29 +105,31 @@ class _Table:
 
     def cases(self) -> Iterator[Case]:
         """Yield the cases, newest driver first."""
-        rows: dict[str, dict[int, Plan]] = {gpu: {} for gpu in self._gpus}
+        plans: dict[str, dict[int, Plan]] = {gpu: {} for gpu in self._gpus}
         for first, last in self._stretches():
-            self._fill(first, last, rows)
+            self._fill(first, last, plans)
         groups: dict[tuple[object, ...], list[str]] = {}
-        for gpu, row in rows.items():
-            key = tuple(_key(row[at]) for at in range(len(self._drivers)))
+        for gpu, by_driver in plans.items():
+            key = tuple(_key(by_driver[at]) for at in range(len(self._drivers)))
             groups.setdefault(key, []).append(gpu)
-        found = [case for gpus in groups.values() for case in self._of_group(gpus, rows[gpus[0]])]
+        found = [case for gpus in groups.values() for case in self._of_group(gpus, plans[gpus[0]])]
         yield from sorted(found, key=_order)
 
-    def _of_group(self, gpus: Sequence[str], row: dict[int, Plan]) -> Iterator[Case]:
+    def _of_group(self, gpus: Sequence[str], by_driver: dict[int, Plan]) -> Iterator[Case]:
         """Yield the cases of GPUs that fare alike: one for each stretch of drivers."""
         named = None if list(gpus) == [KNOWN] else tuple(gpus)
         if len(self._drivers) == 1:
-            yield Case(None, named, row[0])
+            yield Case(None, named, by_driver[0])
             return
         starts = [
-            at for at in range(len(self._drivers)) if not at or _key(row[at]) != _key(row[at - 1])
+            at
+            for at in range(len(self._drivers))
+            if not at or _key(by_driver[at]) != _key(by_driver[at - 1])
         ]
         for at, end in zip(starts, [*starts[1:], None], strict=True):
             since = self._drivers[at] if at else None
             before = None if end is None else self._drivers[end]
-            yield Case(DriverRange(since, before), named, row[at])
+            yield Case(DriverRange(since, before), named, by_driver[at])
 
     def _stretches(self) -> Iterator[tuple[int, int]]:
         """Yield the stretches of drivers in which a newer one runs all that an older one does.
@@ -145,7 +147,7 @@ class _Table:
                 yield first, at - 1
                 first = at
 
-    def _fill(self, first: int, last: int, rows: dict[str, dict[int, Plan]]) -> None:
+    def _fill(self, first: int, last: int, plans: dict[str, dict[int, Plan]]) -> None:
         """Find the plans of the drivers from `first` to `last`, for all GPUs, from above."""
         newest = dict.fromkeys(self._gpus, last)
         while newest:
@@ -155,7 +157,7 @@ class _Table:
             for gpu in waiting:
                 plan = best if best and self._holds(best, at, gpu) else self._plan(at, gpu)
                 since = self._since(plan, first, at, gpu)
-                rows[gpu] |= dict.fromkeys(range(since, at + 1), plan)
+                plans[gpu] |= dict.fromkeys(range(since, at + 1), plan)
                 newest[gpu] = since - 1
                 if since == first:
                     del newest[gpu]
@@ -177,14 +179,16 @@ class _Table:
         return self._plans[at, gpu]
 
     def _holds(self, plan: Plan, at: int, gpu: str) -> bool:
-        """Tell whether `plan` is the plan of a driver and a GPU, where no better one can be."""
+        """Return whether `plan` is the plan of a driver and a GPU, where no better one can be."""
         build = plan.build
-        rows = [row for row in self._matrix.builds if build and row.version == build.version]
-        if build is None or build.name != GPU_BUILD or not rows:
+        builds = [
+            known for known in self._matrix.builds if build and known.version == build.version
+        ]
+        if build is None or build.name != GPU_BUILD or not builds:
             return _key(self._plan(at, gpu)) == _key(plan)
         key = *_key(plan), at, gpu
         if key not in self._held:
-            alone = self._matrix._replace(builds=tuple(rows))
+            alone = self._matrix._replace(builds=tuple(builds))
             self._held[key] = _key(self._resolved(at, gpu, alone)) == _key(plan)
         return self._held[key]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..companions.contents import LIBRARIES, STAND_IN, expected_companions, is_version_of
+from ..companions.contents import LIBRARIES, PLACEHOLDER, expected_companions, is_version_of
 from ..facts.model import GPU_BUILD, Library, Package
 from ..matrix.model import IN_TORCH, INSTALLED, LibraryNeed, Release, libraries_of
 from ..plan.wheels import Companion, Wheel, wheel_on
@@ -41,70 +41,75 @@ class Changes(NamedTuple):
     """What nothing needs, and stays."""
 
     def __bool__(self) -> bool:
-        """Tell whether anything is to be done."""
+        """Return whether anything is to be done."""
         return bool(self.uninstall or self.install or self.companions or self.requires)
 
 
-def changes_for(subject: Candidate, here: Situation) -> Changes:
-    """Return the changes that install the wheels of `subject`."""
-    build = here.distributions_of(subject.build)
+def changes_for(candidate: Candidate, situation: Situation) -> Changes:
+    """Return the changes that install the wheels of `candidate`."""
+    build = situation.distributions_of(candidate.build)
     owners = tuple(
         package.name
-        for package in here.facts.packages
-        if package.name in here.matrix.owners
+        for package in situation.facts.packages
+        if package.name in situation.matrix.owners
         and package.name != build[0].name
         and not (package.provided or package.outside)
     )
-    chosen = subject.components.chosen
+    chosen = candidate.components.chosen
     displaced = {
         rival
         for component in chosen
         if component.release.index_url != IN_TORCH
-        for rival in rivals(component.release.name, here)
-        if (installed := here.package(rival)) is not None and not installed.outside
+        for rival in rivals(component.release.name, situation)
+        if (installed := situation.package(rival)) is not None and not installed.outside
     }
-    displaced |= displaced_by(subject.tensorrt, here) | displaced_by_plugin(subject.plugin, here)
-    assert subject.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
-    index = subject.build.index_url
-    own = [wheel_on(index, row.name, row.version, subject.wheel) for row in build]
-    install = [*own] if owners or not _build_is_installed(subject, here) else []
-    system = _system_libraries(subject, here)
+    displaced |= displaced_by(candidate.tensorrt, situation) | displaced_by_plugin(
+        candidate.plugin, situation
+    )
+    assert candidate.wheel is not None  # noqa: S101 - no candidate without a wheel passes the rules
+    index = candidate.build.index_url
+    own = [
+        wheel_on(index, distribution.name, distribution.version, candidate.wheel)
+        for distribution in build
+    ]
+    install = [*own] if owners or not _build_is_installed(candidate, situation) else []
+    system = _system_libraries(candidate, situation)
     missing = [component for component in chosen if not component.installed]
     names = {component.release.name for component in missing}
     served = all(
-        need.library in system for need in subject.build.needs if need.distribution in names
+        need.library in system for need in candidate.build.needs if need.distribution in names
     )
     # Libraries of the system that serve are left alone; a plan that installs anything installs all
     # wheels.
-    extra = (subject.runtime, subject.tensorrt, subject.plugin)
+    extra = (candidate.runtime, candidate.tensorrt, candidate.plugin)
     beside = [component for component in extra if component]
     coming = [component for component in beside if not component.installed]
-    unfit = subject.runtime in coming and is_unfit(subject.build, here)
-    asked = subject.tensorrt in coming or subject.plugin in coming
+    unfit = candidate.runtime in coming and is_unfit(candidate.build, situation)
+    asked = candidate.tensorrt in coming or candidate.plugin in coming
     if install or displaced or unfit or asked or not served:
         install += [_wheel(component) for component in (*missing, *coming)]
         system = {}
     else:
         displaced = set()
-    if isinstance(subject.numpy, Component):
-        install.append(_wheel(subject.numpy))
+    if isinstance(candidate.numpy, Component):
+        install.append(_wheel(candidate.numpy))
     uninstall = tuple(sorted({*owners, *displaced}))
-    requires = missing_requirements(subject.build, here)
+    requires = missing_requirements(candidate.build, situation)
     kept = [component for component in (*chosen, *beside) if component.installed]
     wheels = {wheel.name: wheel for wheel in (*own, *map(_wheel, kept), *install)}
     selection = sorted_by_name(wheels.values())
-    placeholder = placeholder_version(subject.version, here)
+    placeholder = placeholder_version(candidate.version, situation)
     expected = expected_companions(
-        selection, here.matrix, here.platform, here.matrix.modules, placeholder
+        selection, situation.matrix, situation.platform, situation.matrix.modules, placeholder
     )
-    unused = subject.plugin is not None and LIBRARIES not in expected  # nothing is left to load
+    unused = candidate.plugin is not None and LIBRARIES not in expected  # nothing is left to load
     changing = bool(uninstall or install or requires)
-    loaded = here.package(LIBRARIES) is not None
-    if not (changing or loaded) and _works_unloaded(subject, system, here):
+    loaded = situation.package(LIBRARIES) is not None
+    if not (changing or loaded) and _works_unloaded(candidate, system, situation):
         expected = {name: version for name, version in expected.items() if name != LIBRARIES}
-    companions = _companions(expected, here, changing=changing)
-    if loaded or LIBRARIES in {row.name for row in companions}:
-        of_wheels = {need.library for need in subject.build.needs if need.distribution in wheels}
+    companions = _companions(expected, situation, changing=changing)
+    if loaded or LIBRARIES in {companion.name for companion in companions}:
+        of_wheels = {need.library for need in candidate.build.needs if need.distribution in wheels}
         system = {name: system[name] for name in system.keys() - of_wheels}
     return Changes(
         selection=selection,
@@ -131,49 +136,55 @@ def sorted_by_name(wheels: Iterable[Wheel]) -> tuple[Wheel, ...]:
 
 
 def _companions(
-    expected: Mapping[str, str], here: Situation, *, changing: bool
+    expected: Mapping[str, str], situation: Situation, *, changing: bool
 ) -> tuple[Companion, ...]:
     """Return the companions that are `expected` and not installed.
 
     They are installed with other changes; alone only if the interpreter is known to use them, and
-    the stand-in only if a package requires onnxruntime.
+    the placeholder only if a package requires onnxruntime.
     """
     missing: list[Companion] = []
     for name, version in expected.items():
-        installed = here.package(name)
-        stand_in = name == STAND_IN
-        wished = here.options.provide if stand_in else here.options.autoload
+        installed = situation.package(name)
+        placeholder = name == PLACEHOLDER
+        wished = situation.options.provide if placeholder else situation.options.autoload
         present = installed is not None and is_version_of(installed.version, version)
-        if stand_in and installed is not None:
+        if placeholder and installed is not None:
             present = present and installed.provided
-        used = here.facts.python.autoload is not None and (
-            not stand_in or here.environment.demanded(name)
+        used = situation.facts.python.autoload is not None and (
+            not placeholder or situation.environment.demanded(name)
         )
         if wished and not present and (changing or used):
             missing.append(Companion(name=name, version=version))
     return tuple(missing)
 
 
-def _works_unloaded(subject: Candidate, system: Mapping[str, Library], here: Situation) -> bool:
-    """Tell whether a program finds all libraries of `subject` by itself, and shares no others.
+def _works_unloaded(
+    candidate: Candidate, system: Mapping[str, Library], situation: Situation
+) -> bool:
+    """Return whether a program finds all libraries of `candidate` by itself, and shares no others.
 
     A torch in the same process loads the wheels, whose cuDNN and the system's would meet. What
     LD_LIBRARY_PATH names in this shell, a service does not find; where the driver is that of
     `--driver`, an image is checked, which has the variable for all that runs in it.
     """
-    named = here.facts.environment.get("LD_LIBRARY_PATH", "").split(":")
-    of_image = here.facts.sources.get("driver") == "--driver"
+    named = situation.facts.environment.get("LD_LIBRARY_PATH", "").split(":")
+    of_image = situation.facts.sources.get("driver") == "--driver"
     of_shell = () if of_image else tuple(f"{path.rstrip('/')}/" for path in named if path)
-    wanted = {need.library for need in subject.build.needs if need.distribution}
+    wanted = {need.library for need in candidate.build.needs if need.distribution}
     found = [system.get(library) for library in wanted]
-    lasting = all(row and not (row.path or "").startswith(of_shell) for row in found)
-    return lasting and (not here.consumers or wanted <= lying_in_wheels(system, subject, here))
+    lasting = all(library and not (library.path or "").startswith(of_shell) for library in found)
+    return lasting and (
+        not situation.consumers or wanted <= lying_in_wheels(system, candidate, situation)
+    )
 
 
-def lying_in_wheels(system: Mapping[str, Library], subject: Candidate, here: Situation) -> set[str]:
-    """Return those of the libraries `system`, by name, that lie in the kept wheels of `subject`."""
-    kept = [component.release for component in subject.components.chosen if component.installed]
-    rows = (libraries_of(here.matrix.distributions[row.name], row) for row in kept)
+def lying_in_wheels(
+    system: Mapping[str, Library], candidate: Candidate, situation: Situation
+) -> set[str]:
+    """Return which of the libraries `system`, by name, lie in the kept wheels of `candidate`."""
+    kept = [component.release for component in candidate.components.chosen if component.installed]
+    rows = (libraries_of(situation.matrix.distributions[row.name], row) for row in kept)
     places = {name: path for row in rows if row for name, path in row.libraries.items()}
     return {
         name
@@ -182,72 +193,78 @@ def lying_in_wheels(system: Mapping[str, Library], subject: Candidate, here: Sit
     }
 
 
-def _build_is_installed(subject: Candidate, here: Situation) -> bool:
-    """Tell whether the folder `onnxruntime` holds the whole build of `subject`."""
-    if here.other_way or subject.plugin:
-        return subject.build.index_url == INSTALLED
-    build = here.facts.onnxruntime
+def _build_is_installed(candidate: Candidate, situation: Situation) -> bool:
+    """Return whether the folder `onnxruntime` holds the whole build of `candidate`."""
+    if situation.alternative_provider or candidate.plugin:
+        return candidate.build.index_url == INSTALLED
+    build = situation.facts.onnxruntime
     return (
-        here.installed_release == subject.version
+        situation.installed_release == candidate.version
         and build is not None
         and build.intact
         and build.distribution in {None, GPU_BUILD}
-        and build.version in {None, subject.version}
-        and is_same_major(subject.build.cuda, build.cuda)
+        and build.version in {None, candidate.version}
+        and is_same_major(candidate.build.cuda, build.cuda)
     )
 
 
 def _wheel(component: Component) -> Wheel:
-    row = component.release
-    return wheel_on(row.index_url, row.name, row.version, row)
+    release = component.release
+    return wheel_on(release.index_url, release.name, release.version, release)
 
 
-def _system_libraries(subject: Candidate, here: Situation) -> dict[str, Library]:
+def _system_libraries(candidate: Candidate, situation: Situation) -> dict[str, Library]:
     """Return the needed libraries that the loader finds outside the wheels and that can serve."""
     # The loader takes the first of a name, whether it can serve or not.
-    first = {library.name: library for library in reversed(here.facts.libraries)}
+    first = {library.name: library for library in reversed(situation.facts.libraries)}
     return {
         need.library: first[need.library]
-        for need in subject.build.needs
-        if need.distribution and need.library in first and _serves(first[need.library], need, here)
+        for need in candidate.build.needs
+        if need.distribution
+        and need.library in first
+        and _serves(first[need.library], need, situation)
     }
 
 
-def not_in_system(subject: Candidate, here: Situation) -> set[str]:
-    """Return the wheels of `subject` that the system does not stand in for.
+def not_in_system(candidate: Candidate, situation: Situation) -> set[str]:
+    """Return the wheels of `candidate` that the system does not stand in for.
 
     The others come only because a plan that installs some brings all of them.
     """
-    system, needs = _system_libraries(subject, here), subject.build.needs
+    system, needs = _system_libraries(candidate, situation), candidate.build.needs
     lacking = {need.distribution for need in needs if need.library not in system}
     served = {need.distribution for need in needs} - lacking
-    wheels = {component.release.name: component.release for component in subject.components.chosen}
+    wheels = {
+        component.release.name: component.release for component in candidate.components.chosen
+    }
     found, waiting = set[str](), [name for name in wheels if name in lacking]
     while waiting:
         name = waiting.pop()
         found.add(name)
-        required = required_distributions(wheels[name], here.matrix.distributions[name], here)
+        required = required_distributions(
+            wheels[name], situation.matrix.distributions[name], situation
+        )
         others = [other for other in required if other in wheels.keys() - served - found]
-        waiting += [other for other in others if not _in_system(wheels[other], here)]
+        waiting += [other for other in others if not _in_system(wheels[other], situation)]
     return found
 
 
-def _in_system(release: Release, here: Situation) -> bool:
-    """Tell whether the system has a library of `release`, which another one loads."""
-    held = libraries_of(here.matrix.distributions[release.name], release)
-    return any(held and library.name in held.libraries for library in here.facts.libraries)
+def _in_system(release: Release, situation: Situation) -> bool:
+    """Return whether the system has a library of `release`, which another one loads."""
+    held = libraries_of(situation.matrix.distributions[release.name], release)
+    return any(held and library.name in held.libraries for library in situation.facts.libraries)
 
 
-def _serves(library: Library, need: LibraryNeed, here: Situation) -> bool:
-    """Tell whether a system library is not known to be too old or to lack code for a GPU."""
-    distribution = here.matrix.distributions.get(need.distribution or "")
+def _serves(library: Library, need: LibraryNeed, situation: Situation) -> bool:
+    """Return whether a system library is not known to be too old or to lack code for a GPU."""
+    distribution = situation.matrix.distributions.get(need.distribution or "")
     if library.version is None or distribution is None:
         return True
     have = numbers(library.version)
-    covering = code_of_file(library.version, distribution, here.platform)
+    covering = code_of_file(library.version, distribution, situation.platform)
     if covering and all(
-        gpu_without_code(code, distribution.name, here, ptx=True) for code in covering
+        gpu_without_code(code, distribution.name, situation, ptx=True) for code in covering
     ):
         return False
-    floor = numbers(oldest_that_serves(need, here) or "")
+    floor = numbers(oldest_that_serves(need, situation) or "")
     return have[: len(floor)] >= floor[: len(have)]

@@ -22,7 +22,7 @@ from .steps import Step, after, with_conflicts, with_other_torch, without_packag
 from .torch_choice import search_torch, without_torch
 
 MOST_STEPS = 3
-"""How many changes together are told."""
+"""How many changes together are shown."""
 _TRIES = 40
 """How many combinations are tried at most: each is a few milliseconds of the rules' work."""
 _KINDS: Mapping[str, tuple[str, ...]] = {
@@ -53,48 +53,51 @@ class Judged(NamedTuple):
     """The newest first."""
 
 
-def together(here: Situation, judged: Judged, steps: Sequence[Step]) -> Iterator[Unlock]:
+def together(situation: Situation, judged: Judged, steps: Sequence[Step]) -> Iterator[Unlock]:
     """Yield the smallest combinations of steps that allow a release, each with its newest."""
-    answers = _Answers(here, steps)
+    answers = _Answers(situation, steps)
     tries = [
         (len(combination), at, combination)
-        for at, (build, row) in enumerate(judged.rejected)
-        if judged.newest is None or newest_first(row.version) > newest_first(judged.newest)
-        for combination in answers.to_all(build, row)
+        for at, (build, rejection) in enumerate(judged.rejected)
+        if judged.newest is None or newest_first(rejection.version) > newest_first(judged.newest)
+        for combination in answers.to_all(build, rejection)
         if 1 < len(combination) <= MOST_STEPS
         # Where something works, what was wished for stays wished for.
         if judged.newest is None or not any(step.kind.startswith("--") for step in combination)
     ]
     found: dict[frozenset[str], int] = {}
-    for size, at, combination in sorted(tries, key=lambda row: row[:2])[:_TRIES]:
+    for size, at, combination in sorted(tries, key=lambda rejection: rejection[:2])[:_TRIES]:
         kinds = frozenset(step.kind for step in combination)
         if kinds in found or any(size > smallest for smallest in found.values()):
             continue
-        build, row = judged.rejected[at]
-        there = after(here, combination)
-        works = is_usable(build, without_torch(there) if "torch" in kinds else there)
+        build, rejection = judged.rejected[at]
+        tried = after(situation, combination)
+        works = is_usable(build, without_torch(tried) if "torch" in kinds else tried)
         if works and "torch" in kinds:
-            works = search_torch(there, [build], is_usable).choice is not None
+            works = search_torch(tried, [build], is_usable).choice is not None
         if works:
             found[kinds] = size
-            gain = Named(row.package, row.version)
-            yield Unlock(changes=tuple(_told(combination, row, gain, here)), gains=(gain,))
+            gain = Named(rejection.package, rejection.version)
+            yield Unlock(
+                changes=tuple(_described_changes(combination, rejection, gain, situation)),
+                gains=(gain,),
+            )
 
 
 class _Answers:
     """Which steps answer to which reasons."""
 
-    def __init__(self, here: Situation, steps: Sequence[Step]) -> None:
+    def __init__(self, situation: Situation, steps: Sequence[Step]) -> None:
         """Take a situation, and what may be changed in it."""
-        self._here = here
-        self._steps = [(step, after(here, [step])) for step in steps]
+        self._situation = situation
+        self._steps = [(step, after(situation, [step])) for step in steps]
         self._found: dict[Reason, list[Step]] = {}
 
-    def to_all(self, build: Build, row: Rejected) -> Iterator[tuple[Step, ...]]:
+    def to_all(self, build: Build, rejection: Rejected) -> Iterator[tuple[Step, ...]]:
         """Yield the combinations of steps that answer to every reason against a release."""
-        reasons = [why for why in row.reasons if not blocking_names([why])]
+        reasons = [why for why in rejection.reasons if not blocking_names([why])]
         needed = [self._to(why, build) for why in reasons]
-        packages = [without_packages([name]) for name in blocking_names(row.environment)]
+        packages = [without_packages([name]) for name in blocking_names(rejection.environment)]
         for chosen in product(*needed):
             own = {step.change: step for step in chosen}.values()
             if len({step.kind for step in own}) == len(own):
@@ -105,31 +108,31 @@ class _Answers:
     def _to(self, why: Reason, build: Build) -> list[Step]:
         """Return the smallest step that answers to a reason, and the largest of that kind."""
         if any(isinstance(by, Named) and by.name in OF_TORCH for by in why.by):
-            return [with_other_torch()] if self._here.torch is not None else []
+            return [with_other_torch()] if self._situation.torch is not None else []
         if why not in self._found:
             able = [
                 step
-                for step, there in self._steps
+                for step, tried in self._steps
                 if step.kind.split()[0] in _KINDS.get(why.code, ())
-                if why.code not in _codes_against(build, there)
+                if why.code not in _codes_against(build, tried)
             ]
             self._found[why] = list(dict.fromkeys((*able[:1], *able[-1:])))
         return self._found[why]
 
 
-def _codes_against(build: Build, there: Situation) -> set[str]:
+def _codes_against(build: Build, situation: Situation) -> set[str]:
     """Return the codes of the reasons against a build, but for those of its wheels."""
-    candidate = without_wheels(build, there)
+    candidate = without_wheels(build, situation)
     rules = (*MACHINE_RULES, check_options)
-    return {why.code for rule in rules for why in rule(candidate, there)}
+    return {why.code for rule in rules for why in rule(candidate, situation)}
 
 
-def _told(
-    combination: Sequence[Step], row: Rejected, gain: Named, here: Situation
+def _described_changes(
+    combination: Sequence[Step], rejection: Rejected, gain: Named, situation: Situation
 ) -> Iterator[Reason]:
     """Yield the changes of a combination; its packages are one of them."""
     names = [name for step in combination for name in step.packages]
     yield from (step.change for step in combination if not step.packages)
     if names:
-        codes = {name: codes_of(name, [row]) for name in names}
-        yield from other_packages(names, codes, gain, here)
+        codes = {name: codes_of(name, [rejection]) for name in names}
+        yield from other_packages(names, codes, gain, situation)

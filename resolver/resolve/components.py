@@ -35,7 +35,7 @@ from .torch_libraries import releases_in_torch
 
 
 class Component(NamedTuple):
-    """A distribution beside onnxruntime-gpu in the set."""
+    """A distribution beside onnxruntime-gpu in the selection."""
 
     release: Release
     installed: bool
@@ -67,7 +67,11 @@ class SharingMachines(NamedTuple):
 
 
 def choose_nvidia_wheels(
-    build: Build, here: Situation, *, first_failure_only: bool = False, picked: Picked | None = None
+    build: Build,
+    situation: Situation,
+    *,
+    first_failure_only: bool = False,
+    picked: Picked | None = None,
 ) -> Components:
     """Return the nvidia wheels for `build`, or the reasons why no toolkit release gives them.
 
@@ -76,9 +80,9 @@ def choose_nvidia_wheels(
     `first_failure_only` ends at the first that shows that none can do. `picked` is read and
     extended; use it for one situation only.
     """
-    machines = SharingMachines((here,), here.demands, {} if picked is None else picked)
+    machines = SharingMachines((situation,), situation.demands, {} if picked is None else picked)
     attempts: list[Components] = []
-    for toolkit in toolkits_to_try(build, here):
+    for toolkit in toolkits_to_try(build, situation):
         picks = dict(pick_all(toolkit, build, machines))
         failures = {name: pick for name, pick in picks.items() if isinstance(pick, Reason)}
         chosen = [pick for _, pick in sorted(picks.items()) if isinstance(pick, Component)]
@@ -92,7 +96,9 @@ def choose_nvidia_wheels(
                 pinned=tuple(why for name, why in failures.items() if name in held),
             )
         )
-        pinned = any(_is_pinned(here.matrix.distributions[name], machines) for name in failures)
+        pinned = any(
+            _is_pinned(situation.matrix.distributions[name], machines) for name in failures
+        )
         if first_failure_only and pinned:  # it fails so with every toolkit release
             break
     unknown = reason("toolkit-unknown", cuda=build.cuda, version=build.version)
@@ -106,7 +112,7 @@ def choose_nvidia_wheels(
 def _serves_alone(
     name: str, toolkit: ToolkitRelease, build: Build, machines: SharingMachines
 ) -> bool:
-    """Tell whether a release of `name` served `build` if nobody required anything of it."""
+    """Return whether a release of `name` served `build` if nobody required anything of it."""
     if name not in machines.demands:
         return False
     alone = machines._replace(demands={}, picked={})
@@ -115,11 +121,13 @@ def _serves_alone(
     return isinstance(pick_release(distribution, version, build, alone), Component)
 
 
-def toolkits_to_try(build: Build, here: Situation) -> Iterator[ToolkitRelease]:
+def toolkits_to_try(build: Build, situation: Situation) -> Iterator[ToolkitRelease]:
     """Yield the toolkit releases to try: its own, newest patch first, then newer ones."""
     built = numbers(build.cuda)[:2]
-    newest = sorted(here.matrix.toolkits, key=lambda row: numbers(row.version), reverse=True)
-    for toolkit in sorted(newest, key=lambda row: numbers(row.version)[:2]):
+    newest = sorted(
+        situation.matrix.toolkits, key=lambda toolkit: numbers(toolkit.version), reverse=True
+    )
+    for toolkit in sorted(newest, key=lambda toolkit: numbers(toolkit.version)[:2]):
         minor = numbers(toolkit.version)[:2]
         if minor[0] == built[0] and minor >= built:
             yield toolkit
@@ -136,12 +144,12 @@ def pick_all(
     A distribution of the toolkit is taken in the toolkit's version, unless something that stays
     does not allow that; `held` names versions that go before both.
     """
-    here = machines.each[0]
+    situation = machines.each[0]
     waiting = sorted({need.distribution for need in build.needs if need.distribution})
     visited: set[str] = set()
     while waiting:
         name = waiting.pop(0)
-        distribution = here.matrix.distributions.get(name)
+        distribution = situation.matrix.distributions.get(name)
         if name in visited or distribution is None:  # the matrix does not follow every requirement
             continue
         visited.add(name)
@@ -151,20 +159,20 @@ def pick_all(
         pick = pick_release(distribution, version, build, machines)
         yield name, pick
         if isinstance(pick, Component):
-            waiting.extend(required_distributions(pick.release, distribution, here))
+            waiting.extend(required_distributions(pick.release, distribution, situation))
 
 
 def required_distributions(
-    release: Release, distribution: Distribution, here: Situation
+    release: Release, distribution: Distribution, situation: Situation
 ) -> Iterator[str]:
     """Yield the distributions that `release` needs: those it names, links, and loads later."""
     for text in release.requires:
         wanted = requirement(text)
-        if wanted is not None and is_in_force(wanted, here.markers, ""):
+        if wanted is not None and is_in_force(wanted, situation.markers, ""):
             yield canonicalize_name(wanted.name)
     contents = libraries_of(distribution, release)
     for library in (*contents.links, *contents.loads) if contents else ():
-        provider = here.matrix.providers.get((distribution.cuda, library))
+        provider = situation.matrix.providers.get((distribution.cuda, library))
         if provider is not None:
             yield provider
 
@@ -177,15 +185,15 @@ def pick_release(
     Only `version` counts where it is given, otherwise the newest that serves.
     """
     needs = tuple(need for need in build.needs if need.distribution == distribution.name)
-    older = all(_older_may_stay(distribution, build, here) for here in machines.each)
+    older = all(_older_may_stay(distribution, build, situation) for situation in machines.each)
     key = distribution.name, version, needs, older
     if key not in machines.picked:
         machines.picked[key] = _pick(distribution, version, needs, machines, older=older)
     return machines.picked[key]
 
 
-def _older_may_stay(distribution: Distribution, build: Build, here: Situation) -> bool:
-    """Tell whether a release older than the toolkit of `build` may stay where it has every symbol.
+def _older_may_stay(distribution: Distribution, build: Build, situation: Situation) -> bool:
+    """Return whether a release older than the toolkit of `build` may stay if it has every symbol.
 
     Symbols are read from the files; whether it computes right with a build for a newer one nobody
     has tried. So it stays beside the onnxruntime-gpu that it was installed with, and where others
@@ -193,7 +201,9 @@ def _older_may_stay(distribution: Distribution, build: Build, here: Situation) -
     """
     if not distribution.name.startswith("nvidia-cublas"):
         return True
-    return here.installed_release == build.version or bool(holders(distribution, here.consumers))
+    return situation.installed_release == build.version or bool(
+        holders(distribution, situation.consumers)
+    )
 
 
 def _pick(
@@ -204,8 +214,10 @@ def _pick(
     *,
     older: bool,
 ) -> Component | Reason:
-    def refusal_of(row: Release) -> Reason | None:
-        reasons = (_why_unusable(row, distribution, needs, here) for here in machines.each)
+    def refusal_of(release: Release) -> Reason | None:
+        reasons = (
+            _why_unusable(release, distribution, needs, situation) for situation in machines.each
+        )
         return next(filter(None, reasons), None)
 
     name = distribution.name
@@ -221,23 +233,25 @@ def _pick(
         older or version is None or numbers(installed.version)[:2] >= numbers(version)[:2]
     )
     kept = installed.version if installed is not None and installed.intact and fresh else None
-    there = [row for row in allowed if row.version == kept]
-    there += _allowed(demands, [*releases_in_torch(distribution, needs, machines.each[0])])
-    for row in there:
-        if refusal_of(row) is None:
-            return Component(release=row, installed=True)
-    rows = [row for row in allowed if version in {None, row.version}]
-    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
+    preferred = [release for release in allowed if release.version == kept]
+    preferred += _allowed(demands, [*releases_in_torch(distribution, needs, machines.each[0])])
+    for release in preferred:
+        if refusal_of(release) is None:
+            return Component(release=release, installed=True)
+    matching = [release for release in allowed if version in {None, release.version}]
+    matching.sort(key=lambda release: newest_first(release.version), reverse=True)
     refusals: list[Reason] = []
-    for row in rows:
-        refusal = refusal_of(row)
+    for release in matching:
+        refusal = refusal_of(release)
         if refusal is None:
-            return Component(release=row, installed=False)
+            return Component(release=release, installed=False)
         refusals.append(refusal)
     if not refusals:
         return reason("library-no-wheel", distribution=f"{name} {version}")
     # A refusal for a GPU says more than that the oldest releases lack a library altogether.
-    return next((row for row in refusals if row.code == "library-no-gpu-code"), refusals[0])
+    return next(
+        (release for release in refusals if release.code == "library-no-gpu-code"), refusals[0]
+    )
 
 
 def _why_none_is_allowed(
@@ -248,13 +262,13 @@ def _why_none_is_allowed(
     if alone:
         by = tuple(demand.by for demand in alone)
         return reason("library-pinned", distribution=name, by=by)
-    who = tuple(Wanting(row.by, row.of(name)) for row in demands if row.specifier)
+    who = tuple(Wanting(demand.by, demand.of(name)) for demand in demands if demand.specifier)
     return reason("library-pins-differ", distribution=name, by=who)
 
 
 def _releases(distribution: Distribution, machines: SharingMachines) -> list[Release]:
     platform = machines.each[0].platform
-    return [row for row in distribution.releases if row.platform == platform]
+    return [release for release in distribution.releases if release.platform == platform]
 
 
 def _toolkit_version(
@@ -268,7 +282,7 @@ def _toolkit_version(
     specifiers = [demand.specifier for demand in machines.demands.get(name, ())]
     if not specifiers:
         return own
-    newer = (row.components.get(name) for row in toolkits_to_try(build, machines.each[0]))
+    newer = (toolkit.components.get(name) for toolkit in toolkits_to_try(build, machines.each[0]))
     return next(
         (
             version
@@ -291,18 +305,20 @@ def usable_releases(
     """
     needs = [need for need in build.needs if need.distribution == distribution.name]
     demands = machines.demands.get(distribution.name, ())
-    rows = [*_allowed(demands, _releases(distribution, machines))]
-    rows.sort(key=lambda row: newest_first(row.version), reverse=True)
-    for row in sorted(rows, key=order):
-        if not any(_why_unusable(row, distribution, needs, here) for here in machines.each):
-            yield row
+    releases = [*_allowed(demands, _releases(distribution, machines))]
+    releases.sort(key=lambda release: newest_first(release.version), reverse=True)
+    for release in sorted(releases, key=order):
+        if not any(
+            _why_unusable(release, distribution, needs, situation) for situation in machines.each
+        ):
+            yield release
 
 
 def _is_pinned(distribution: Distribution, machines: SharingMachines) -> bool:
-    """Tell whether what stays installed excludes a release."""
+    """Return whether what stays installed excludes a release."""
     demands = machines.demands.get(distribution.name, ())
     releases = _releases(distribution, machines) if demands else []
-    releases = [row for row in releases if row.index_url != INSTALLED]
+    releases = [release for release in releases if release.index_url != INSTALLED]
     return len(_allowed(demands, releases)) < len(releases)
 
 
@@ -310,8 +326,8 @@ def _allowed(demands: Iterable[Demand], releases: Sequence[Release]) -> Sequence
     specifiers = tuple(str(demand.specifier) for demand in demands)
     if not specifiers:
         return releases
-    versions = _versions_allowed(tuple(row.version for row in releases), specifiers)
-    return [row for row in releases if row.version in versions]
+    versions = _versions_allowed(tuple(release.version for release in releases), specifiers)
+    return [release for release in releases if release.version in versions]
 
 
 @functools.lru_cache(maxsize=1024)  # a pin is evaluated for every release
@@ -323,11 +339,11 @@ def _versions_allowed(versions: tuple[str, ...], specifiers: tuple[str, ...]) ->
 
 
 def _why_unusable(
-    release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], here: Situation
+    release: Release, distribution: Distribution, needs: Sequence[LibraryNeed], situation: Situation
 ) -> Reason | None:
     """Return why `release` lacks what is needed of it here, or None."""
     named = f"{release.name} {release.version}"
-    if not glibc_suffices(here, release.glibc):
+    if not glibc_suffices(situation, release.glibc):
         return reason("library-glibc", distribution=named, glibc=str(release.glibc))
     contents = libraries_of(distribution, release)
     for need in needs:
@@ -335,27 +351,31 @@ def _why_unusable(
         if contents is None or need.library not in contents.libraries or not exported:
             return reason("library-lacks", distribution=named, library=need.library)
     code = row_of(distribution.code, release)
-    gpu = code and gpu_without_code(code, release.name, here, ptx=_compiles(release, here))
+    gpu = code and gpu_without_code(
+        code, release.name, situation, ptx=_compiles(release, situation)
+    )
     return reason("library-no-gpu-code", distribution=named, gpu=gpu) if gpu else None
 
 
-def _compiles(release: Release, here: Situation) -> bool:
-    """Tell whether the driver is as new as the toolkit that made the PTX in `release`."""
+def _compiles(release: Release, situation: Situation) -> bool:
+    """Return whether the driver is as new as the toolkit that made the PTX in `release`."""
     toolkits = [
         numbers(toolkit.version)[:2]
-        for toolkit in here.matrix.toolkits
+        for toolkit in situation.matrix.toolkits
         if toolkit.components.get(release.name) == release.version
     ]
     return (
-        here.driver_cuda is None or not toolkits or numbers(here.driver_cuda)[:2] >= min(toolkits)
+        situation.driver_cuda is None
+        or not toolkits
+        or numbers(situation.driver_cuda)[:2] >= min(toolkits)
     )
 
 
-def rivals(name: str, here: Situation) -> tuple[str, ...]:
+def rivals(name: str, situation: Situation) -> tuple[str, ...]:
     """Return the distributions that own the same files as `name`."""
     return tuple(
         other
-        for owners in here.matrix.shared.values()
+        for owners in situation.matrix.shared.values()
         if name in owners
         for other in owners
         if other != name

@@ -39,8 +39,8 @@ def find_consumers(
             consumer = _consumer(package, facts, matrix, platform, wheels)
             if consumer is not None:
                 found.append(consumer)
-    here = _cuda_here(facts, matrix) if found else frozenset()
-    return tuple(row._replace(idle=row.cuda not in here) for row in found)
+    usable = _usable_cuda(facts, matrix) if found else frozenset()
+    return tuple(consumer._replace(idle=consumer.cuda not in usable) for consumer in found)
 
 
 def torch_consumer(
@@ -59,7 +59,7 @@ def torch_consumer(
 
 
 def other_cuda(build: Build, consumer: Consumer) -> bool:
-    """Tell whether `build` and `consumer` need the cuDNN of two CUDA majors: one name, two files.
+    """Return whether `build` and `consumer` need the cuDNN of two CUDA majors: one name, two files.
 
     torch has a rule of its own.
     """
@@ -74,7 +74,9 @@ def other_cuda(build: Build, consumer: Consumer) -> bool:
 def holders(distribution: Distribution, consumers: Iterable[Consumer]) -> tuple[Named, ...]:
     """Return who may need an installed nvidia wheel and declares nothing: users of its CUDA."""
     return tuple(
-        row.by for row in consumers if row.why.code in UNDECLARED and row.cuda == distribution.cuda
+        consumer.by
+        for consumer in consumers
+        if consumer.why.code in UNDECLARED and consumer.cuda == distribution.cuda
     )
 
 
@@ -95,7 +97,7 @@ def _consumer(
         why=reason("consumer-named", cuda=named[1] if named else ""),
     )
     if row is not None and row.needs:
-        why = reason("consumer-read", libraries=", ".join(row.needs))
+        why = reason("consumer-read", libraries=tuple(row.needs))
         return consumer._replace(
             cuda=row.cuda or consumer.cuda, cudnn=row.cudnn, needs=row.needs, why=why
         )
@@ -105,7 +107,7 @@ def _consumer(
             cuda=majors.pop() if len(majors) == 1 else None,
             cudnn=_cudnn_major(wheels, facts),
             needs=_libraries_of(wheels, matrix, platform),
-            why=reason("consumer-requires", wheels=", ".join(wheels)),
+            why=reason("consumer-requires", wheels=tuple(wheels)),
         )
     if named:
         return consumer
@@ -135,9 +137,9 @@ def _libraries_of(wheels: Collection[str], matrix: Matrix, platform: str) -> tup
     return tuple(sorted({need.library for need in needs if need.distribution in wheels}))
 
 
-def _cuda_here(facts: Facts, matrix: Matrix) -> frozenset[str | None]:
+def _usable_cuda(facts: Facts, matrix: Matrix) -> frozenset[str | None]:
     """Return the CUDA majors of which a wheel or a library of the system is here."""
-    here = {
+    with_wheel = {
         matrix.distributions[package.name].cuda
         for package in facts.packages
         if package.name in matrix.distributions
@@ -147,4 +149,4 @@ def _cuda_here(facts: Facts, matrix: Matrix) -> frozenset[str | None]:
     for cuda, library in matrix.providers:
         if library in system:
             majors.setdefault(library, set()).add(cuda)
-    return frozenset(here.union(*(found for found in majors.values() if len(found) == 1)))
+    return frozenset(with_wheel.union(*(found for found in majors.values() if len(found) == 1)))

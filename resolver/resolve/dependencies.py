@@ -22,35 +22,37 @@ from .release_checks import glibc_suffices
 from .situation import Situation
 
 
-def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
+def choose_numpy(build: Build, situation: Situation) -> Component | Reason | None:
     """Return the numpy to replace the installed one, why there is none, or None to keep it."""
-    installed = here.package("numpy")
-    needed = dependencies_of(build, here).get("numpy")
+    installed = situation.package("numpy")
+    needed = dependencies_of(build, situation).get("numpy")
     if installed is None or needed is None or allows(needed, installed.version):
         return None
     fitting = [
-        row
-        for row in here.matrix.numpy
-        if row.platform == here.platform
-        and row.python == here.abi
-        and glibc_suffices(here, row.glibc)
-        and allows(needed, row.version)
+        release
+        for release in situation.matrix.numpy
+        if release.platform == situation.platform
+        and release.python == situation.abi
+        and glibc_suffices(situation, release.glibc)
+        and allows(needed, release.version)
     ]
-    demands = here.demanded("numpy")
+    demands = situation.demanded("numpy")
     allowed = [
-        row for row in fitting if all(allows(demand.specifier, row.version) for demand in demands)
+        release
+        for release in fitting
+        if all(allows(demand.specifier, release.version) for demand in demands)
     ]
     if allowed:
-        every = here.environment.demanded("numpy")  # where conflicts are allowed, the fewest
+        every = situation.environment.demanded("numpy")  # where conflicts are allowed, the fewest
 
-        def order(row: Release) -> tuple[int, Version]:
-            met = sum(allows(demand.specifier, row.version) for demand in every)
-            return met, newest_first(row.version)
+        def order(release: Release) -> tuple[int, Version]:
+            met = sum(allows(demand.specifier, release.version) for demand in every)
+            return met, newest_first(release.version)
 
         return Component(release=max(allowed, key=order), installed=False)
     if not fitting:
-        return reason("numpy-no-wheel", needs=str(needed), python=here.abi)
-    versions = [row.version for row in fitting]
+        return reason("numpy-no-wheel", needs=str(needed), python=situation.abi)
+    versions = [release.version for release in fitting]
     refusing = [
         demand.by
         for demand in demands
@@ -59,14 +61,16 @@ def choose_numpy(build: Build, here: Situation) -> Component | Reason | None:
     return reason("numpy-conflict", needs=str(needed), by=tuple(refusing))
 
 
-def dependencies_of(build: Build, here: Situation) -> Mapping[str, SpecifierSet]:
+def dependencies_of(build: Build, situation: Situation) -> Mapping[str, SpecifierSet]:
     """Return what `build` requires on this Python, by canonical name.
 
     The requirements of its metadata, and the limits that its metadata lacks (`limits.toml`).
     """
-    wheel = wheel_for(build, here.abi)
+    wheel = wheel_for(build, situation.abi)
     requires = wheel.requires if wheel else ()
-    return _dependencies(requires, build.version, here.matrix.limits, tuple(here.markers.items()))
+    return _dependencies(
+        requires, build.version, situation.matrix.limits, tuple(situation.markers.items())
+    )
 
 
 @lru_cache(maxsize=4096)  # asked for by several rules, and the same on most machines of a fleet
@@ -94,22 +98,22 @@ def wheel_for(build: Build, abi: str) -> BuildWheel | None:
     return next((wheel for wheel in build.wheels if wheel.python == abi), None)
 
 
-def missing_requirements(build: Build, here: Situation) -> tuple[str, ...]:
+def missing_requirements(build: Build, situation: Situation) -> tuple[str, ...]:
     """Return the requirements of `build` that no installed package satisfies.
 
     They include what other packages and the user's file require of the same distribution. A numpy
     that the plan replaces is left out; what has lost its files comes again as it was.
     """
     missing: list[str] = []
-    for name, needed in dependencies_of(build, here).items():
-        installed = here.package(name)
+    for name, needed in dependencies_of(build, situation).items():
+        installed = situation.package(name)
         if installed is not None and allows(needed, installed.version):
             if not installed.intact and version(installed.version):
                 missing.append(f"{name}=={installed.version}")
         elif installed is None or name != "numpy":
             wanted = needed
-            every = here.environment.demanded(name) if here.options.conflicts else ()
-            for demand in every or here.demanded(name):  # some may exclude what is needed
+            every = situation.environment.demanded(name) if situation.options.conflicts else ()
+            for demand in every or situation.demanded(name):  # some may exclude what is needed
                 if overlap(wanted, demand.specifier):
                     wanted &= demand.specifier
             missing.append(f"{name}{wanted}")

@@ -28,45 +28,47 @@ _OF_MACHINE = frozenset(
 
 
 def builds_elsewhere(
-    here: Situation, now: str | None, rejected: Sequence[Rejected]
+    situation: Situation, now: str | None, rejected: Sequence[Rejected]
 ) -> Iterator[Unlock]:
     """Yield where else a build may be that works here and is newer than `now`; None: none works."""
-    feeds = [feed for feed in here.matrix.feeds if _serves(feed, here)]
+    feeds = [feed for feed in situation.matrix.feeds if _serves(feed, situation)]
     feeds.sort(key=lambda feed: int(feed.cuda), reverse=True)
     if now is None:
-        yield from _without_any(here)
-        older = list(_feed_for_older_cudnn(here))
+        yield from _without_any(situation)
+        older = list(_feed_for_older_cudnn(situation))
         if older:
             yield from older
             return
-    found = [(feed, version) for feed in feeds for version in _usable(feed, here, now)]
+    found = [(feed, version) for feed in feeds for version in _usable(feed, situation, now)]
     if found:
         yield _unlocked(max(found, key=lambda row: newest_first(row[1]))[0])
-    elif now is None and _is_stopped_by_machine(here, rejected):
-        able = (feed for feed in feeds if not _is_older_than_all_code(feed, here))
+    elif now is None and _is_stopped_by_machine(situation, rejected):
+        able = (feed for feed in feeds if not _is_older_than_all_code(feed, situation))
         yield from map(_unlocked, islice(able, 1))
 
 
-def _without_any(here: Situation) -> Iterator[Unlock]:
+def _without_any(situation: Situation) -> Iterator[Unlock]:
     """Yield who builds for a machine for which PyPI has nothing."""
-    if _is_jetson(here):
+    if _is_jetson(situation):
         change = reason("jetson-index")
         yield Unlock(changes=(change,), gains=(Named(GPU_BUILD, ""),), of="Jetson")
         return
-    for row in here.matrix.conda_builds:
-        driver, oldest = here.driver_cuda, numbers(row.capability)
-        if row.platform == here.platform and driver is not None and here.gpus != ():
-            runs = major(driver) == row.cuda
-            if runs and all(numbers(gpu) >= oldest for gpu in capabilities(here)):
-                change = reason("conda-build", version=row.version, build=row.build)
+    for rebuilt in situation.matrix.conda_builds:
+        driver, oldest = situation.driver_cuda, numbers(rebuilt.capability)
+        if rebuilt.platform == situation.platform and driver is not None and situation.gpus != ():
+            runs = major(driver) == rebuilt.cuda
+            if runs and all(numbers(gpu) >= oldest for gpu in capabilities(situation)):
+                change = reason("conda-build", version=rebuilt.version, build=rebuilt.build)
                 yield Unlock(changes=(change,), gains=(Named("onnxruntime", ""),), of="conda-forge")
 
 
-def _is_jetson(here: Situation) -> bool:
-    """Tell whether it is a Jetson, by its own word or by a GPU that nothing else on Arm has."""
-    platform = here.facts.platform
-    arm = here.platform == "linux_aarch64"
-    return platform.jetson is not None or (arm and not _JETSON_CHIPS.isdisjoint(capabilities(here)))
+def _is_jetson(situation: Situation) -> bool:
+    """Return whether it is a Jetson, by its own word or by a GPU that nothing else on Arm has."""
+    platform = situation.facts.platform
+    arm = situation.platform == "linux_aarch64"
+    return platform.jetson is not None or (
+        arm and not _JETSON_CHIPS.isdisjoint(capabilities(situation))
+    )
 
 
 def _unlocked(feed: Feed) -> Unlock:
@@ -76,41 +78,41 @@ def _unlocked(feed: Feed) -> Unlock:
     )
 
 
-def _serves(feed: Feed, here: Situation) -> bool:
-    """Tell whether `feed` is for this machine: its system, its Python and its driver."""
-    facts, cuda = here.facts, here.driver_cuda
-    able = cuda is not None and here.gpus != () and facts.python.implementation == "cpython"
+def _serves(feed: Feed, situation: Situation) -> bool:
+    """Return whether `feed` is for this machine: its system, its Python and its driver."""
+    facts, cuda = situation.facts, situation.driver_cuda
+    able = cuda is not None and situation.gpus != () and facts.python.implementation == "cpython"
     return (
         able
-        and here.platform in feed.platforms
+        and situation.platform in feed.platforms
         and not (facts.platform.libc or "").startswith("musl")
         and numbers(str(cuda))[0] >= int(feed.cuda)
     )
 
 
-def _usable(feed: Feed, here: Situation, now: str | None) -> Iterator[str]:
+def _usable(feed: Feed, situation: Situation, now: str | None) -> Iterator[str]:
     """Yield the newest release above `now` that would work, were it in `feed`; none if none does.
 
-    A torch of the plan's own choice goes with any.
+    A torch of the plan's own choice works with any.
     """
-    there = here if here.options.torch == "keep" else without_torch(here)
-    for build in _imagined(feed, there):
+    tried = situation if situation.options.torch == "keep" else without_torch(situation)
+    for build in _imagined(feed, tried):
         if now is not None and newest_first(build.version) <= newest_first(now):
             return
-        if is_usable(build, there):
+        if is_usable(build, tried):
             yield build.version
             return
 
 
-def _imagined(feed: Feed, here: Situation) -> Iterator[Build]:
+def _imagined(feed: Feed, situation: Situation) -> Iterator[Build]:
     """Yield PyPI's releases for other CUDA majors as builds for that of `feed`, newest first.
 
     Each as the last known build for that CUDA before it, or else the first.
     """
-    system = here.facts.platform.system
+    system = situation.facts.platform.system
     listed = {
-        (build.platform == here.platform, build.version): build
-        for build in here.matrix.builds
+        (build.platform == situation.platform, build.version): build
+        for build in situation.matrix.builds
         if build.index_url == DEFAULT_INDEX and build.platform.startswith(system)
     }
     known = [build for build in listed.values() if major(build.cuda) == feed.cuda]
@@ -121,46 +123,50 @@ def _imagined(feed: Feed, here: Situation) -> Iterator[Build]:
         if own is not None and major(own.cuda) == feed.cuda:
             continue
         older = [build for build in known if at_least(version, build.version)]
-        row = own or listed[False, version]
+        published = own or listed[False, version]
         yield (older or known[:1])[-1]._replace(
             version=version,
-            platform=here.platform,
+            platform=situation.platform,
             index_url=feed.url,
-            wheels=row.wheels,
-            glibc=row.glibc,
-            requires=row.requires,
+            wheels=published.wheels,
+            glibc=published.glibc,
+            requires=published.requires,
         )
 
 
-def _is_stopped_by_machine(here: Situation, rejected: Sequence[Rejected]) -> bool:
-    """Tell whether the machine or its Python speaks against each release of PyPI."""
+def _is_stopped_by_machine(situation: Situation, rejected: Sequence[Rejected]) -> bool:
+    """Return whether the machine or its Python speaks against each release of PyPI."""
     stopped = {
-        row.version for row in rejected if any(why.code in _OF_MACHINE for why in row.reasons)
+        rejection.version
+        for rejection in rejected
+        if any(why.code in _OF_MACHINE for why in rejection.reasons)
     }
-    return stopped.issuperset(build.version for build in here.matrix.builds)
+    return stopped.issuperset(build.version for build in situation.matrix.builds)
 
 
-def _is_older_than_all_code(feed: Feed, here: Situation) -> bool:
-    """Tell whether a GPU is below all that any build for this CUDA major was compiled for."""
+def _is_older_than_all_code(feed: Feed, situation: Situation) -> bool:
+    """Return whether a GPU is below all that any build for this CUDA major was compiled for."""
     targets = {
         numbers(target.rstrip("af"))
-        for build in here.matrix.builds
+        for build in situation.matrix.builds
         if major(build.cuda) == feed.cuda
         for target in (*build.sass, *build.ptx)
     }
-    return any(targets and numbers(gpu) < min(targets) for gpu in capabilities(here))
+    return any(targets and numbers(gpu) < min(targets) for gpu in capabilities(situation))
 
 
-def _feed_for_older_cudnn(here: Situation) -> Iterator[Unlock]:
+def _feed_for_older_cudnn(situation: Situation) -> Iterator[Unlock]:
     """Yield the index for the CUDA of one whose cuDNN is older than that of PyPI's builds.
 
     torch 2.1 to 2.3 and ctranslate2 4.0 to 4.4 have CUDA 12 and cuDNN 8, as the builds of that
     index do (1.17, 1.18).
     """
-    for user in here.consumers:
-        cudnns = [int(row.cudnn) for row in here.matrix.builds if major(row.cuda) == user.cuda]
-        for feed in here.matrix.feeds:
+    for user in situation.consumers:
+        cudnns = [
+            int(build.cudnn) for build in situation.matrix.builds if major(build.cuda) == user.cuda
+        ]
+        for feed in situation.matrix.feeds:
             older = user.cudnn and cudnns and int(user.cudnn) < min(cudnns)
-            if older and (feed.cuda == user.cuda) and here.platform in feed.platforms:
+            if older and (feed.cuda == user.cuda) and situation.platform in feed.platforms:
                 yield _unlocked(feed)
                 return

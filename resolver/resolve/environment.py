@@ -100,7 +100,7 @@ class Demands(Mapping[str, tuple[Demand, ...]]):
     """The requirements of an environment that count, by the canonical name of what is required."""
 
     def __init__(self, environment: Environment, counts: Callable[[Demand], bool]) -> None:
-        """Take the environment, and what tells whether a requirement counts."""
+        """Take the environment, and what decides whether a requirement counts."""
         self._environment, self._counts = environment, counts
         self._found: dict[str, tuple[Demand, ...]] = {}
 
@@ -159,13 +159,13 @@ class Environment:
         `markers` is the environment of PEP 508 markers.
         """
         self._members = tuple(reversed([*members]))
-        self.installed: Mapping[str, _Member] = {row.key: row for row in self._members}
+        self.installed: Mapping[str, _Member] = {member.key: member for member in self._members}
         self.markers = markers
         self._lines = lines
         self._found: tuple[_Part, ...] | None = None
         self._before: Environment = self
         self._demands: dict[str, tuple[Demand, ...]] = {}
-        self._whole: dict[tuple[str, str], bool] = {}
+        self._complete: dict[tuple[str, str], bool] = {}
         self._asked: dict[tuple[str, str], bool] = {}
 
     def on(self, markers: Mapping[str, str], lines: Sequence[RequirementLine]) -> Environment:
@@ -177,9 +177,9 @@ class Environment:
 
         The extras of what stays are in force as they were before.
         """
-        new = {row.key: row for row in coming}
+        new = {package.key: package for package in coming}
         gone = frozenset((*leaving, *new))
-        staying = {name: row for name, row in self.installed.items() if name not in gone}
+        staying = {name: package for name, package in self.installed.items() if name not in gone}
         parts = [_Part(part.lines, part.gone | gone) for part in self._parts]
         parts += [_Part(_index_of(new.values()))] if new else []
         other = self._like({**staying, **new}, tuple(parts), self.markers, self._lines)
@@ -213,7 +213,7 @@ class Environment:
         return dict.fromkeys(name for part in self._parts for name in part.lines)
 
     def version(self, name: str) -> str | None:
-        """Return the version that requirements of `name` are held against; None: there is none.
+        """Return the version that requirements of `name` are compared with; None: there is none.
 
         The GPU build meets what the CPU build meets: both have the same modules.
         """
@@ -265,7 +265,7 @@ class Environment:
 
         Those of `names` that nobody needs do not count as somebody.
         """
-        by = {name: {row.distribution for row in self.demanded(name)} for name in names}
+        by = {name: {demand.distribution for demand in self.demanded(name)} for name in names}
         found = {name for name in names if name in used or by[name].difference(by)}
         before = 0
         while before != len(found):
@@ -294,14 +294,14 @@ class Environment:
                     break
 
     def _has_extra(self, by: _Member, extra: str) -> bool:
-        """Tell whether an extra of a distribution is in force."""
-        return self._before._is_whole(by, extra) or self._is_asked(by.key, extra)  # noqa: SLF001
+        """Return whether an extra of a distribution is in force."""
+        return self._before._is_complete(by, extra) or self._is_asked(by.key, extra)  # noqa: SLF001
 
-    def _is_whole(self, by: _Member, extra: str) -> bool:
-        """Tell whether all that an extra requires is installed, in versions that it allows."""
+    def _is_complete(self, by: _Member, extra: str) -> bool:
+        """Return whether all that an extra requires is installed, in versions that it allows."""
         key = by.key, extra
-        if key not in self._whole:
-            self._whole[key] = True  # of two that ask for one another each has what it asks for
+        if key not in self._complete:
+            self._complete[key] = True  # of two that ask for one another each has what it asks for
             lines = [text for text in by.requires if extra in extras_named(text)]
             found = False
             for text in sorted(lines, key=lambda text: required_name(text)[0] in self.installed):
@@ -310,19 +310,19 @@ class Environment:
                     found = self._has(wanted)
                     if not found:  # most extras are not in force, and end here at the first line
                         break
-            self._whole[key] = found
-        return self._whole[key]
+            self._complete[key] = found
+        return self._complete[key]
 
     def _has(self, wanted: Requirement) -> bool:
-        """Tell whether a requirement is met, with the extras that it asks for."""
+        """Return whether a requirement is met, with the extras that it asks for."""
         name = canonicalize_name(wanted.name)
         version, member = self.version(name), self.installed.get(name)
         if version is None or not allows(wanted.specifier, version):
             return False
-        return member is None or all(self._is_whole(member, each) for each in wanted.extras)
+        return member is None or all(self._is_complete(member, each) for each in wanted.extras)
 
     def _is_asked(self, name: str, extra: str) -> bool:
-        """Tell whether somebody asks for an extra of a distribution: `cuda-toolkit[cublas]`.
+        """Return whether somebody asks for an extra of a distribution: `cuda-toolkit[cublas]`.
 
         Who asks behind an extra of its own counts where that one is asked for: a chain, which ends
         at somebody who asks as it is installed.
@@ -350,8 +350,8 @@ class Environment:
                 yield None
             for behind in extras_named(line.text):
                 if self._holds(wanted, behind):
-                    whole = self._before._is_whole(line.by, behind)  # noqa: SLF001
-                    yield None if whole else (line.by.key, canonicalize_name(behind))
+                    complete = self._before._is_complete(line.by, behind)  # noqa: SLF001
+                    yield None if complete else (line.by.key, canonicalize_name(behind))
 
 
 def consequences(
@@ -364,13 +364,15 @@ def consequences(
 
     `along` names what may become needless.
     """
-    new = {row.key: row for row in coming}
+    new = {package.key: package for package in coming}
     after = before.changed(leaving, new.values())
-    own = {required_name(text)[0] for row in new.values() for text in row.requires}
+    own = {required_name(text)[0] for member in new.values() for text in member.requires}
     names = {*leaving, *new, *own} | ({CPU_BUILD} if GPU_BUILD in {*leaving, *new} else set())
     known = {(one.by, one.text) for one in before.unmet(names)}
     unmet = tuple(one for one in after.unmet(names) if (one.by, one.text) not in known)
-    held = {name for name, row in before.installed.items() if row.held == "editable"}
+    held = {
+        name for name, package in before.installed.items() if package.removal_blocker == "editable"
+    }
     came = along.names & before.installed.keys()
     stay = came.difference(leaving, new)
     needless = before.needed(came, along.used_before) & stay

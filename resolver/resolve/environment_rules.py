@@ -23,90 +23,91 @@ from .situation import Situation
 from .torch_rules import against_torch
 
 
-def check_torch(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_torch(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask that torch can be loaded into the same process."""
-    if subject.build.platform == here.platform and subject.build.cudnn:
-        yield from against_torch(subject.build, here)
+    if candidate.build.platform == situation.platform and candidate.build.cudnn:
+        yield from against_torch(candidate.build, situation)
 
 
-def check_consumers(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_consumers(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask that those who use CUDA can share cuDNN with the build.
 
     One that finds no CUDA of its own here does not make an installed release wrong. One that finds
     its cuDNN in an installed wheel, and declares nothing, keeps the major of that wheel.
     """
-    apart = subject.build.platform != here.platform or not subject.build.cudnn
-    if apart or here.options.conflicts:
+    apart = candidate.build.platform != situation.platform or not candidate.build.cudnn
+    if apart or situation.options.conflicts:
         return
-    for consumer in here.consumers:
-        if other_cuda(subject.build, consumer) and not consumer.idle:
+    for consumer in situation.consumers:
+        if other_cuda(candidate.build, consumer) and not consumer.idle:
             yield reason(
                 "consumer-other-cuda",
                 by=consumer.by,
                 cuda=str(consumer.cuda),
-                cudnn=subject.build.cudnn,
-                needs=major(subject.build.cuda),
+                cudnn=candidate.build.cudnn,
+                needs=major(candidate.build.cuda),
             )
-    cuda = major(subject.build.cuda)
-    wheel = here.package(f"nvidia-cudnn-cu{cuda}")
-    if wheel is None or major(wheel.version) == subject.build.cudnn:
+    cuda = major(candidate.build.cuda)
+    wheel = situation.package(f"nvidia-cudnn-cu{cuda}")
+    if wheel is None or major(wheel.version) == candidate.build.cudnn:
         return
     using = tuple(
-        row.by
-        for row in here.consumers
-        if row.why.code == "consumer-read" and (row.cuda, row.cudnn) == (cuda, major(wheel.version))
+        consumer.by
+        for consumer in situation.consumers
+        if consumer.why.code == "consumer-read"
+        and (consumer.cuda, consumer.cudnn) == (cuda, major(wheel.version))
     )
     if using:
         installed = f"{wheel.name} {wheel.version}"
         yield reason(
-            "consumer-other-cudnn", by=using, cudnn=subject.build.cudnn, installed=installed
+            "consumer-other-cudnn", by=using, cudnn=candidate.build.cudnn, installed=installed
         )
 
 
-def check_pinned_libraries(subject: Candidate, _: Situation) -> Iterator[Reason]:
+def check_pinned_libraries(candidate: Candidate, _: Situation) -> Iterator[Reason]:
     """Ask that what is installed allows the nvidia wheels that would serve without it."""
-    yield from subject.components.pinned
+    yield from candidate.components.pinned
 
 
-def check_shared_folders(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_shared_folders(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Reject wheels that own the same files as a distribution that must stay.
 
     The user's own files may require one that is not installed yet.
     """
-    for component in subject.components.chosen:
-        for rival in rivals(component.release.name, here):
-            installed = here.package(rival) is not None
+    for component in candidate.components.chosen:
+        for rival in rivals(component.release.name, situation):
+            installed = situation.package(rival) is not None
             name = component.release.name
             requiring = tuple(
                 demand.by
-                for demand in here.demanded(rival)
+                for demand in situation.demanded(rival)
                 if installed or demand.distribution is None
             )
-            using = holders(here.matrix.distributions[rival], here.consumers)
+            using = holders(situation.matrix.distributions[rival], situation.consumers)
             if requiring:
                 yield reason("folder-owned", distribution=name, rival=rival, by=requiring)
-            elif installed and using and not here.options.conflicts:
+            elif installed and using and not situation.options.conflicts:
                 yield reason("folder-used", distribution=name, rival=rival, by=using)
 
 
-def check_numpy(subject: Candidate, _: Situation) -> Iterator[Reason]:
+def check_numpy(candidate: Candidate, _: Situation) -> Iterator[Reason]:
     """Ask for a numpy that every package allows, if it must change."""
-    if isinstance(subject.numpy, Reason):
-        yield subject.numpy
+    if isinstance(candidate.numpy, Reason):
+        yield candidate.numpy
 
 
-def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_requirements(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask that installed packages allow this release and what it requires."""
-    near = nearest_pin(subject.version, here) is not None
+    near = nearest_pin(candidate.version, situation) is not None
     for name in (GPU_BUILD,) if near else (CPU_BUILD, GPU_BUILD):
-        for demand in here.demanded(name):
-            if not allows(demand.specifier, subject.version):
+        for demand in situation.demanded(name):
+            if not allows(demand.specifier, candidate.version):
                 yield reason("demand-conflict", by=demand.by, requires=demand.of(name))
-    if subject.build.platform != here.platform:
+    if candidate.build.platform != situation.platform:
         return
-    for name, needed in dependencies_of(subject.build, here).items():
-        demands = here.demanded(name)
-        installed = here.package(name)
+    for name, needed in dependencies_of(candidate.build, situation).items():
+        demands = situation.demanded(name)
+        installed = situation.package(name)
         if installed is not None and (name == "numpy" or allows(needed, installed.version)):
             continue
         # Of a thousand demands most are the same text, and `requirement` makes one object of it.
@@ -125,10 +126,10 @@ def check_requirements(subject: Candidate, here: Situation) -> Iterator[Reason]:
             )
 
 
-def check_options(subject: Candidate, here: Situation) -> Iterator[Reason]:
+def check_options(candidate: Candidate, situation: Situation) -> Iterator[Reason]:
     """Ask for the release and the CUDA of the user's options."""
-    options = here.options
-    if options.onnxruntime and not allows(SpecifierSet(options.onnxruntime), subject.version):
+    options = situation.options
+    if options.onnxruntime and not allows(SpecifierSet(options.onnxruntime), candidate.version):
         yield reason("not-wished", wish=f"--ort {options.onnxruntime}")
-    if options.cuda is not None and major(subject.build.cuda) != options.cuda:
+    if options.cuda is not None and major(candidate.build.cuda) != options.cuda:
         yield reason("not-wished", wish=f"--cuda {options.cuda}")

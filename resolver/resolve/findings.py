@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import SpecifierSet
 
-from ..companions.contents import LIBRARIES, LINE, STAND_IN
+from ..companions.contents import LIBRARIES, LINE, PLACEHOLDER
 from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, OPERATING_SYSTEM
 from ..facts.project_tool import LOCKS, RECEIPTS
@@ -42,7 +42,7 @@ from .unknown_releases import UnknownRelease
 
 
 def findings(
-    here: Situation,
+    situation: Situation,
     best: Candidate | None,
     changes: Changes | None,
     rejected: Sequence[Rejected],
@@ -56,55 +56,61 @@ def findings(
     `best` is the candidate that the plan takes and `changes` what it does for it; both are None
     where nothing works. `works` are all candidates that work, newest first.
     """
-    rows = [
-        *_change(here),
-        *_place(here),
-        *machine_findings(here),
-        *_wish(here),
-        *(_owner(here) if changes else ()),
-        *_way(here, best),
-        *_installed_release(here, rejected),
-        *_unknown_releases(here, unknown),
-        *consumer_findings(here, rejected),
-        *cudnn_findings(here, changes),
+    found = [
+        *_change_findings(situation),
+        *_shadowing_findings(situation),
+        *machine_findings(situation),
+        *_wish_findings(situation),
+        *(_owner_findings(situation) if changes else ()),
+        *_provider_findings(situation, best),
+        *_installed_release_findings(situation, rejected),
+        *_unknown_release_findings(situation, unknown),
+        *consumer_findings(situation, rejected),
+        *cudnn_findings(situation, changes),
     ]
     if best is None or changes is None:
-        rows += torch_findings(here, search)
+        found += torch_findings(situation, search)
     else:
-        rows += [
-            *_libraries(here, best, changes),
-            *torch_findings(here, search),
-            *in_torch_findings(here, changes.selection),
-            *_windows(here, best, changes),
-            *(() if best.plugin else _companions(here, best, changes)),
-            *_project(here, best, changes),
-            *pin_findings(here, best, coming=bool(changes)),
-            *conflict_findings(here, best, changes),
-            *held_findings(here, changes),
-            *application_findings(here),
-            *tensorrt_findings(here, best.build, best.tensorrt),
+        found += [
+            *_library_findings(situation, best, changes),
+            *torch_findings(situation, search),
+            *in_torch_findings(situation, changes.selection),
+            *_windows_findings(situation, best, changes),
+            *(() if best.plugin else _companion_findings(situation, best, changes)),
+            *_project_findings(situation, best, changes),
+            *pin_findings(situation, best, coming=bool(changes)),
+            *conflict_findings(situation, best, changes),
+            *held_findings(situation, changes),
+            *application_findings(situation),
+            *tensorrt_findings(situation, best.build, best.tensorrt),
         ]
-        same = here.installed_release == best.version and not here.other_way
+        same = situation.installed_release == best.version and not situation.alternative_provider
         if same and works[0].version != best.version:
-            rows.append(finding("newer-works", "info", version=works[0].version, kept=best.version))
-        elif works[0].version != best.version and not here.other_way:
-            by = tuple(row.by for row in here.consumers if row.cuda == major(best.build.cuda))
+            found.append(
+                finding("newer-works", "info", version=works[0].version, kept=best.version)
+            )
+        elif works[0].version != best.version and not situation.alternative_provider:
+            by = tuple(
+                consumer.by
+                for consumer in situation.consumers
+                if consumer.cuda == major(best.build.cuda)
+            )
             newer = {"version": works[0].version, "chosen": best.version}
-            rows.append(finding("newer-for-another-cuda", "info", **newer, by=by))
+            found.append(finding("newer-for-another-cuda", "info", **newer, by=by))
     order = {"error": 0, "warning": 1, "info": 2}
-    return tuple(sorted(rows, key=lambda row: order[row.severity]))
+    return tuple(sorted(found, key=lambda each: order[each.severity]))
 
 
-def findings_around(here: Situation, best: Build | None) -> tuple[Finding, ...]:
-    """Return what no package mends: of the machine, the environment, and TensorRT for `best`."""
-    other = tensorrt_findings(here, best) if best else ()
-    return (*_place(here), *machine_findings(here), *other)
+def findings_around(situation: Situation, best: Build | None) -> tuple[Finding, ...]:
+    """Return what no package fixes: of the machine, the environment, and TensorRT for `best`."""
+    other = tensorrt_findings(situation, best) if best else ()
+    return (*_shadowing_findings(situation), *machine_findings(situation), *other)
 
 
-def _wish(here: Situation) -> Iterator[Finding]:
+def _wish_findings(situation: Situation) -> Iterator[Finding]:
     """Say where the matrix ends if it holds no release that `--ort` allows."""
-    wish = here.options.onnxruntime
-    versions = [build.version for build in here.matrix.builds]
+    wish = situation.options.onnxruntime
+    versions = [build.version for build in situation.matrix.builds]
     if not any(allows(SpecifierSet(wish), version) for version in versions):
         newest = max(versions, key=newest_first, default="-")
         yield finding(
@@ -112,34 +118,34 @@ def _wish(here: Situation) -> Iterator[Finding]:
             "error",
             wish=f"--ort {wish}",
             newest=newest,
-            date=here.matrix.date,
+            date=situation.matrix.date,
         )
 
 
-def _change(here: Situation) -> Iterator[Finding]:
-    python = here.facts.python
+def _change_findings(situation: Situation) -> Iterator[Finding]:
+    python = situation.facts.python
     if python.change is not None:
         severities: dict[str, Severity] = {"unfinished": "error", "stale": "warning"}
         severity = severities.get(python.change, "info")
         yield finding(f"change-{python.change}", severity, size=size(python.change_size))
 
 
-def _place(here: Situation) -> Iterator[Finding]:
+def _shadowing_findings(situation: Situation) -> Iterator[Finding]:
     """Say what a program started here would take in place of the environment."""
-    path = here.facts.python.shadow
+    path = situation.facts.python.shadow
     if path is not None:
-        pythonpath = here.facts.environment.get("PYTHONPATH")
+        pythonpath = situation.facts.environment.get("PYTHONPATH")
         evidence = [f"PYTHONPATH={pythonpath}"] if pythonpath else []
         yield finding(SHADOWED, "error", *evidence, path=path)
-    if here.facts.python.command is not None:
-        yield finding(COMMAND_ELSEWHERE, "error", path=here.facts.python.command)
-    if here.facts.python.moved_from is not None:
-        yield finding("environment-moved", "info", path=here.facts.python.moved_from)
+    if situation.facts.python.command is not None:
+        yield finding(COMMAND_ELSEWHERE, "error", path=situation.facts.python.command)
+    if situation.facts.python.moved_from is not None:
+        yield finding("environment-moved", "info", path=situation.facts.python.moved_from)
 
 
-def _owner(here: Situation) -> Iterator[Finding]:
+def _owner_findings(situation: Situation) -> Iterator[Finding]:
     """Say why `--apply` refuses the environment."""
-    python = here.facts.python
+    python = situation.facts.python
     if python.externally_managed:
         yield finding(
             "externally-managed", "warning", owner=cause(python.managed_by or OPERATING_SYSTEM)
@@ -147,28 +153,34 @@ def _owner(here: Situation) -> Iterator[Finding]:
     if python.environment in {"conda", "user"}:
         tool = "pixi" if python.managed_by == "pixi" else python.environment
         yield finding(f"{tool}-environment", "warning")
-    if python.read_only and python.environment != "user":  # else it is told already
+    if python.read_only and python.environment != "user":  # else it is reported already
         yield finding("environment-read-only", "warning")
 
 
-def _way(here: Situation, best: Candidate | None) -> Iterator[Finding]:
-    """Say by which way the GPU is had, or what is wrong with onnxruntime-gpu."""
-    kept = here.other_way if best and here.is_other_way(best.build) else None
-    if here.options.provider != RTX:
-        yield from kept_findings(kept) if kept else _builds(here)
+def _provider_findings(situation: Situation, best: Candidate | None) -> Iterator[Finding]:
+    """Say what provides the GPU, or what is wrong with onnxruntime-gpu."""
+    kept = (
+        situation.alternative_provider
+        if best and situation.uses_alternative_provider(best.build)
+        else None
+    )
+    if situation.options.provider != RTX:
+        yield from kept_findings(kept) if kept else _build_findings(situation)
     elif best and best.plugin:
-        yield from plugin_findings(here, best.plugin)
+        yield from plugin_findings(situation, best.plugin)
 
 
-def _builds(here: Situation) -> Iterator[Finding]:
+def _build_findings(situation: Situation) -> Iterator[Finding]:
     """Compare the folder `onnxruntime` with the distributions that own it."""
-    facts = here.facts
-    if here.other_way:  # whole and alone there; what is wrong with it is a reason of the rules
+    facts = situation.facts
+    if (
+        situation.alternative_provider
+    ):  # whole and alone there; what is wrong with it is a reason of the rules
         return
     build = facts.onnxruntime
     gpu = facts.package(GPU_BUILD)
     for package in facts.packages:
-        if package.provided or package.name not in here.matrix.owners - {GPU_BUILD}:
+        if package.provided or package.name not in situation.matrix.owners - {GPU_BUILD}:
             continue
         if package.outside:
             if facts.python.shadow is None:  # else the environment's own is not imported first
@@ -195,46 +207,56 @@ def _builds(here: Situation) -> Iterator[Finding]:
         yield finding("folder-damaged", "error", folder, distribution=f"{gpu.name} {gpu.version}")
 
 
-def _installed_release(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
+def _installed_release_findings(
+    situation: Situation, rejected: Sequence[Rejected]
+) -> Iterator[Finding]:
     """Say why the installed release cannot be used: with the reasons of the rules.
 
     What follows from an error of the machine is left out: that is said already.
     """
-    if here.onnxruntime is None:
+    if situation.onnxruntime is None:
         return
-    installed = here.onnxruntime.packages[-1]
-    if not here.other_way and installed.version in here.matrix.gone:
+    installed = situation.onnxruntime.packages[-1]
+    if not situation.alternative_provider and installed.version in situation.matrix.gone:
         yield finding("release-gone", "info", version=installed.version)
     name = installed.name, installed.version
-    for row in [row for row in rejected if (row.package, row.version) == name][:1]:
-        for why in row.reasons:
+    for rejection in [
+        rejection for rejection in rejected if (rejection.package, rejection.version) == name
+    ][:1]:
+        for why in rejection.reasons:
             if why.code in WITHOUT_A_DRIVER:
                 continue
             values: Values = (("build", Named(*name)), *why.values)
             yield Finding(code=why.code, severity="error", values=values)
 
 
-def _unknown_releases(here: Situation, unknown: Sequence[UnknownRelease]) -> Iterator[Finding]:
+def _unknown_release_findings(
+    situation: Situation, unknown: Sequence[UnknownRelease]
+) -> Iterator[Finding]:
     """Name what was judged without a row of the matrix, and what it is taken to be like."""
-    build = here.facts.onnxruntime
-    unread = here.installed_build is None and any(row.name == GPU_BUILD for row in unknown)
+    build = situation.facts.onnxruntime
+    unread = situation.installed_build is None and any(
+        release.name == GPU_BUILD for release in unknown
+    )
     if unread and build and build.intact and build.distribution in {None, GPU_BUILD}:
         yield finding("release-unread", "error", version=build.version or "")
     if unknown:
-        evidence = (f"{row.name} {row.version}: like {row.like or '-'}" for row in unknown)
-        releases = ", ".join(f"{row.name} {row.version}" for row in unknown)
+        evidence = (
+            f"{release.name} {release.version}: like {release.like or '-'}" for release in unknown
+        )
+        releases = tuple(f"{release.name} {release.version}" for release in unknown)
         yield finding(
-            "unknown-release", "info", *evidence, releases=releases, date=here.matrix.date
+            "unknown-release", "info", *evidence, releases=releases, date=situation.matrix.date
         )
 
 
-def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _library_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     installing = {wheel.name: wheel for wheel in changes.install}
     missing: dict[str, list[str]] = {}
-    lacking = not_in_system(best, here)
+    lacking = not_in_system(best, situation)
     for component in best.components.chosen:
         name, version = component.release.name, component.release.version
-        installed = here.package(name)
+        installed = situation.package(name)
         if name not in installing:
             continue
         if installed is None:
@@ -256,94 +278,104 @@ def _libraries(here: Situation, best: Candidate, changes: Changes) -> Iterator[F
             names=tuple(map(short_name, missing)),
             cuda=major(best.build.cuda),
         )
-    for library in sorted(changes.system.keys() - lying_in_wheels(changes.system, best, here)):
+    for library in sorted(changes.system.keys() - lying_in_wheels(changes.system, best, situation)):
         system = changes.system[library]
         values = {"path": system.path or "", "version": system.version or ""}
         yield finding("system-library", "info", library=library, **values)
-    yield from _requirements(here, best, changes)
-    numpy = here.package("numpy")
+    yield from _requirement_findings(situation, best, changes)
+    numpy = situation.package("numpy")
     if numpy is not None and numpy.name in installing:
         old = newest_first(numpy.version) < newest_first(installing[numpy.name].version)
         code = "numpy-too-old" if old else "numpy-too-new"
         yield finding(code, "error", installed=numpy.version, version=best.version)
-    yield from removal_findings(here, changes)
+    yield from removal_findings(situation, changes)
 
 
-def _requirements(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _requirement_findings(
+    situation: Situation, best: Candidate, changes: Changes
+) -> Iterator[Finding]:
     """Say what onnxruntime requires that is not there, or of which files are gone."""
-    gutted = [row for line in changes.requires if (row := _gutted(line, here))]
-    for row in gutted:
-        yield finding("library-gutted", "error", installed=str(row), distribution=str(row))
-    listed = ", ".join(line for line in changes.requires if not _gutted(line, here))
+    gutted = [package for line in changes.requires if (package := _gutted_package(line, situation))]
+    for package in gutted:
+        yield finding("library-gutted", "error", installed=str(package), distribution=str(package))
+    listed = tuple(line for line in changes.requires if not _gutted_package(line, situation))
     if listed:
-        by = here.distributions_of(best.build)[0].name
+        by = situation.distributions_of(best.build)[0].name
         yield finding("requirement-missing", "error", by=by, requirements=listed)
 
 
-def _gutted(line: str, here: Situation) -> Named | None:
+def _gutted_package(line: str, situation: Situation) -> Named | None:
     """Return what is to be installed again by this requirement: files of it are gone."""
     name = required_name(line)[0]
-    installed = here.package(name)
+    installed = situation.package(name)
     if installed is None or installed.intact or line != f"{name}=={installed.version}":
         return None
     return Named(name, installed.version)
 
 
-def _windows(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _windows_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Look for Microsoft's runtime, and for the zlib that a cuDNN 8 without a wheel needs.
 
     cuDNN 8.3 to 8.9 links zlibwapi.dll; in all six wheels for Windows (8.9.4.25 to 8.9.7.29) zlib
     is a part of cudnn_cnn_infer64_8.dll, and torch has the file beside its cuDNN.
     """
-    yield from msvc.msvc_findings(best.build, best.runtime, here)
-    libraries = {library.name.lower() for library in here.facts.libraries}
-    windows = here.facts.platform.system == "windows"
+    yield from msvc.msvc_findings(best.build, best.runtime, situation)
+    libraries = {library.name.lower() for library in situation.facts.libraries}
+    windows = situation.facts.platform.system == "windows"
     wheels = [wheel for wheel in changes.selection if wheel.name.startswith("nvidia-cudnn")]
-    own = best.build.cudnn == "8" and not wheels and here.torch is None
+    own = best.build.cudnn == "8" and not wheels and situation.torch is None
     if windows and own and "zlibwapi.dll" not in libraries:
         yield finding("zlibwapi-needed", "warning", version=best.version)
 
 
-def _companions(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def _companion_findings(
+    situation: Situation, best: Candidate, changes: Changes
+) -> Iterator[Finding]:
     """Say who does not load the libraries, and who would install the CPU build again."""
     names = [companion.name for companion in changes.companions]
     if LIBRARIES in names and not changes.install:
         yield finding("libraries-not-loaded", "error")
     if (
-        STAND_IN in names
-        and here.environment.demanded(STAND_IN)
-        and STAND_IN not in changes.uninstall
+        PLACEHOLDER in names
+        and situation.environment.demanded(PLACEHOLDER)
+        and PLACEHOLDER not in changes.uninstall
     ):
-        by = tuple(sorted((demand.by for demand in here.environment.demanded(STAND_IN)), key=str))
+        by = tuple(
+            sorted((demand.by for demand in situation.environment.demanded(PLACEHOLDER)), key=str)
+        )
         yield finding("onnxruntime-not-provided", "warning", by=by)
-    if here.facts.python.autoload is False and here.options.autoload and not changes.system:
+    if (
+        situation.facts.python.autoload is False
+        and situation.options.autoload
+        and not changes.system
+    ):
         yield finding("autoload-needs-line", "warning", line=LINE)
-    elif not (here.options.autoload or changes.system or here.package(LIBRARIES)):
+    elif not (situation.options.autoload or changes.system or situation.package(LIBRARIES)):
         code = "preload-line" if best.build.preload_dlls else "preload-none"
         yield finding(code, "warning", version=best.version)
 
 
-def _project(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
-    """Name the tool that would undo the fix, and what it needs to bring the set itself.
+def _project_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+    """Name the tool that would undo the fix, and what it needs to install the packages itself.
 
     The files of uv, Poetry, PDM and Pipenv are written by `--apply --write`.
     """
-    tool, locked = here.facts.python.project, here.facts.python.locked
-    fixed = changes or tool in LOCKS or here.package(LIBRARIES) is not None
+    tool, locked = situation.facts.python.project, situation.facts.python.locked
+    fixed = changes or tool in LOCKS or situation.package(LIBRARIES) is not None
     if tool is None or not fixed or (not changes and locked == best.version):
         return
-    wheels = [row for row in changes.selection if row.index_url == PYPI]
-    wheels.sort(key=lambda row: row.name != GPU_BUILD)
-    python = oldest_python([best.build], wheels, here.markers["python_version"])
+    wheels = [wheel for wheel in changes.selection if wheel.index_url == PYPI]
+    wheels.sort(key=lambda wheel: wheel.name != GPU_BUILD)
+    python = oldest_python([best.build], wheels, situation.markers["python_version"])
 
-    def since(row: Wheel) -> str:
-        return "" if row.every_python else f"; python_version >= '{python}'"
+    def since(wheel: Wheel) -> str:
+        return "" if wheel.every_python else f"; python_version >= '{python}'"
 
     yield finding(
         f"managed-by-{tool if tool in {*LOCKS, *RECEIPTS, *CONDA_TOOLS} else 'another'}",
         "warning",
         tool=tool,
-        lines=", ".join(f'"{row.name}=={row.version}{since(row)}"' for row in wheels),
-        pins=" ".join(f"{row.name}=={row.version}" for row in wheels),
-        table=", ".join(f'{row.name} = "=={row.version}"' for row in wheels),
+        lines=", ".join(f'"{wheel.name}=={wheel.version}{since(wheel)}"' for wheel in wheels),
+        pins=" ".join(f"{wheel.name}=={wheel.version}" for wheel in wheels),
+        table=", ".join(f'{wheel.name} = "=={wheel.version}"' for wheel in wheels),
     )

@@ -17,26 +17,26 @@ WITHOUT_A_DRIVER = frozenset({"driver-unreadable", "driver-unknown", "no-driver"
 """Reasons of the rules that follow from an error of the machine, which is a finding of its own."""
 
 
-def machine_findings(here: Situation) -> Iterator[Finding]:
+def machine_findings(situation: Situation) -> Iterator[Finding]:
     """Yield what is wrong with the driver and the GPUs, and what is worth knowing of them."""
-    yield from _platform(here)
-    yield from _driver(here)
-    yield from _gpus(here)
-    yield from _hidden(here)
+    yield from _platform_findings(situation)
+    yield from _driver_findings(situation)
+    yield from _gpu_findings(situation)
+    yield from _hidden_gpu_findings(situation)
 
 
-def _platform(here: Situation) -> Iterator[Finding]:
-    platform, driver = here.facts.platform, here.facts.driver
-    expected = here.facts.sources.get(EXPECTED_PLATFORM)
+def _platform_findings(situation: Situation) -> Iterator[Finding]:
+    platform, driver = situation.facts.platform, situation.facts.driver
+    expected = situation.facts.sources.get(EXPECTED_PLATFORM)
     if expected and driver and not platform.is_of(expected) and not platform.wsl:
         wanted = "linux-x86_64" if expected == "linux" else expected
         yield finding("platform-unexpected", "warning", expected=wanted, platform=platform.name)
 
 
-def _driver(here: Situation) -> Iterator[Finding]:
-    driver, sources = here.facts.driver, here.facts.sources
+def _driver_findings(situation: Situation) -> Iterator[Finding]:
+    driver, sources = situation.facts.driver, situation.facts.sources
     library, sliced = sources.get(COMPAT), sources.get(MIG)
-    paths = here.facts.environment.get("LD_LIBRARY_PATH")
+    paths = situation.facts.environment.get("LD_LIBRARY_PATH")
     searched = [f"LD_LIBRARY_PATH={paths}"] if paths else []
     if driver is None:
         yield finding("no-driver", "error", source=sources.get("driver", ""))
@@ -47,27 +47,27 @@ def _driver(here: Situation) -> Iterator[Finding]:
             evidence = [*([library] if library else []), *searched]
         if code == "driver-no-device" and sliced:
             code, evidence = "mig-without-instance", [sliced]
-        file, how = _driver_library(here)
+        file, how = _driver_library(situation)
         error = driver.error_evidence
         yield finding(code, "error", *evidence, error=error, library=file, how=how)
-    elif here.driver_cuda is None:
+    elif situation.driver_cuda is None:
         yield finding("driver-unknown", "error")
     elif library and driver.cuda:
         values = {"cuda": driver.cuda, "version": driver.version or "?"}
         yield finding("forward-compatibility", "info", library, *searched, **values)
 
 
-def _driver_library(here: Situation) -> tuple[str, Cause]:
+def _driver_library(situation: Situation) -> tuple[str, Cause]:
     """Return the driver's CUDA library, and what brings it where it is not."""
-    if here.facts.platform.system == "windows":
+    if situation.facts.platform.system == "windows":
         return "nvcuda.dll", cause("driver-library-windows")
-    if here.facts.platform.container:
+    if situation.facts.platform.container:
         return "libcuda.so.1", cause("driver-library-container")
     return "libcuda.so.1", cause("driver-library-host")
 
 
-def _gpus(here: Situation) -> Iterator[Finding]:
-    facts = here.facts
+def _gpu_findings(situation: Situation) -> Iterator[Finding]:
+    facts = situation.facts
     if facts.driver is not None and facts.gpus == ():
         yield finding("no-gpu", "error")
     if facts.gpus is None:
@@ -75,7 +75,7 @@ def _gpus(here: Situation) -> Iterator[Finding]:
     for gpu in facts.gpus or ():
         if gpu.compute_capability is None:
             yield finding("gpu-unknown", "warning", gpu=gpu.name or "?")
-        elif gpu.compute_capability in here.options.ignored_gpus:
+        elif gpu.compute_capability in situation.options.ignored_gpus:
             yield finding(
                 "gpu-ignored", "info", gpu=gpu.name or "?", capability=gpu.compute_capability
             )
@@ -84,8 +84,8 @@ def _gpus(here: Situation) -> Iterator[Finding]:
         yield finding("mig", "info", sliced, gpus=sliced.removeprefix(MIG_ON))
 
 
-def _hidden(here: Situation) -> Iterator[Finding]:
-    value, gpus = here.facts.environment.get("CUDA_VISIBLE_DEVICES"), here.facts.gpus
+def _hidden_gpu_findings(situation: Situation) -> Iterator[Finding]:
+    value, gpus = situation.facts.environment.get("CUDA_VISIBLE_DEVICES"), situation.facts.gpus
     if value is None:
         return
     evidence, count = f"CUDA_VISIBLE_DEVICES={value}", len(gpus) if gpus else None

@@ -13,7 +13,7 @@ from ..errors import cause
 from ..facts.model import CPU_BUILD, GPU_BUILD, Package
 from ..matrix.torch import TORCH
 from ..messages.sections import size
-from ..plan.model import HELD, Rejected
+from ..plan.model import REMOVAL_BLOCKERS, Rejected
 from ..plan.reasons import Consumer, Finding, Named, Severity, Wanting, finding
 from ..versions import allows, at_least, major, newest_first, overlap, requirement
 from .candidate import Candidate
@@ -28,60 +28,74 @@ _CUDNN = re.compile(r"(?:lib)?cudnn\w*?(?:64_|\.so\.)(\d+)")
 """The major of cuDNN in a file name: `libcudnn_ops.so.9`, `cudnn_ops64_9.dll`."""
 
 
-def consumer_findings(here: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
+def consumer_findings(situation: Situation, rejected: Sequence[Rejected]) -> Iterator[Finding]:
     """Say who else uses CUDA and decides, who disagrees with whom, and whose files nobody read."""
     deciding = {
         by
-        for row in rejected
-        for why in row.reasons
+        for rejection in rejected
+        for why in rejection.reasons
         if why.code in {"consumer-other-cuda", "consumer-other-cudnn", "folder-used"}
         for by in why.by
     }
-    users = [row for row in here.consumers if row.by in deciding or row.name == TORCH]
-    if len({row.cuda for row in users if row.cudnn}) > 1:
-        who = tuple(Wanting(row.by, f"CUDA {row.cuda}") for row in users)
+    users = [
+        consumer
+        for consumer in situation.consumers
+        if consumer.by in deciding or consumer.name == TORCH
+    ]
+    if len({consumer.cuda for consumer in users if consumer.cudnn}) > 1:
+        who = tuple(Wanting(consumer.by, f"CUDA {consumer.cuda}") for consumer in users)
         yield finding("consumers-disagree", "error", by=who)
     elif deciding:
         yield finding("consumers-kept", "info", by=tuple(sorted(deciding, key=str)))
-    for row in here.consumers:
-        if row.why.code in {"consumer-named", "consumer-unread"}:
-            yield finding("consumer-not-read", "info", by=row.by)
+    for consumer in situation.consumers:
+        if consumer.why.code in {"consumer-named", "consumer-unread"}:
+            yield finding("consumer-not-read", "info", by=consumer.by)
 
 
-def cudnn_findings(here: Situation, changes: Changes | None) -> Iterator[Finding]:
+def cudnn_findings(situation: Situation, changes: Changes | None) -> Iterator[Finding]:
     """Say who opens a cuDNN that is not here, beside another one that is, or that the plan brings.
 
     torch brings its own to Windows; what others require of the nvidia wheels pip looks after.
     """
     gone = changes.uninstall if changes else ()
-    versions = {row.name: row.version for row in here.facts.packages if row.name not in gone}
+    versions = {
+        package.name: package.version
+        for package in situation.facts.packages
+        if package.name not in gone
+    }
     versions |= {wheel.name: wheel.version for wheel in (changes.selection if changes else ())}
-    there = {major(versions[name]) for name in versions if name.startswith("nvidia-cudnn-cu")}
-    there |= _cudnn_of(library.name for library in here.facts.libraries)
-    there |= {row.cudnn for row in here.consumers if row.name == TORCH and row.cudnn}
-    for row in here.consumers:
-        wanted = _cudnn_of(row.needs) if row.why.code == "consumer-read" else set()
-        if there and wanted and not wanted & there and not row.idle:
-            wish = release_for_cudnn(there, row, here)
+    found = {major(versions[name]) for name in versions if name.startswith("nvidia-cudnn-cu")}
+    found |= _cudnn_of(library.name for library in situation.facts.libraries)
+    found |= {
+        consumer.cudnn
+        for consumer in situation.consumers
+        if consumer.name == TORCH and consumer.cudnn
+    }
+    for consumer in situation.consumers:
+        wanted = _cudnn_of(consumer.needs) if consumer.why.code == "consumer-read" else set()
+        if found and wanted and not wanted & found and not consumer.idle:
+            wish = release_for_cudnn(found, consumer, situation)
             yield finding(
                 "consumer-without-cudnn",
                 "info",
-                by=row.by,
-                cudnn=", ".join(sorted(wanted)),
-                found=", ".join(sorted(there)),
+                by=consumer.by,
+                cudnn=tuple(sorted(wanted)),
+                found=tuple(sorted(found)),
                 way=cause("release-for-cudnn", wish=wish)
                 if wish
                 else cause("no-release-for-cudnn"),
             )
 
 
-def release_for_cudnn(cudnn: Collection[str], consumer: Consumer, here: Situation) -> str | None:
+def release_for_cudnn(
+    cudnn: Collection[str], consumer: Consumer, situation: Situation
+) -> str | None:
     """Return the oldest newer release that opens no other major of `cudnn`: `older>=4.5.0`."""
-    rows = here.matrix.consumers.get(consumer.name, ())
+    rows = situation.matrix.consumers.get(consumer.name, ())
     fits = [
         row.first
         for row in rows
-        if row.platform == here.platform and not at_least(consumer.version, row.first)
+        if row.platform == situation.platform and not at_least(consumer.version, row.first)
         if _cudnn_of(row.needs).issubset(cudnn)
     ]
     return f"{consumer.name}>={min(fits, key=newest_first)}" if fits else None
@@ -92,100 +106,108 @@ def _cudnn_of(libraries: Iterable[str]) -> set[str]:
     return {found[1] for found in map(_CUDNN.match, libraries) if found}
 
 
-def removal_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
-    """Say why others go, and what goes with them; and what nothing needs, and stays."""
-    going = {row.name for row in changes.orphaned}
-    for code, rows in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
-        if rows:
-            listed = tuple(Named(row.name, row.version) for row in rows)
-            names = " ".join(row.name for row in rows)
-            weight = _weight(rows, here)
+def removal_findings(situation: Situation, changes: Changes) -> Iterator[Finding]:
+    """Say why others are removed, and what with them; and what nothing needs, and stays."""
+    going = {package.name for package in changes.orphaned}
+    for code, packages in (("orphans-leave", changes.orphaned), ("orphans", changes.needless)):
+        if packages:
+            listed = tuple(Named(package.name, package.version) for package in packages)
+            names = " ".join(package.name for package in packages)
+            weight = _size_of(packages, situation)
             more = cause("of-size", size=size(weight)) if weight else ""
             yield finding(code, "info", distributions=listed, size=more, names=names)
     for name in changes.uninstall:
         if name == GPU_BUILD:
             yield finding("cuda-lost", "warning", distribution=name)
-        elif name not in here.matrix.owners and name not in {LIBRARIES, *going}:
+        elif name not in situation.matrix.owners and name not in {LIBRARIES, *going}:
             yield finding("shared-folder", "error", rival=name)
-        elif name in here.matrix.own_providers:
-            provider = here.matrix.own_providers[name]
+        elif name in situation.matrix.own_providers:
+            provider = situation.matrix.own_providers[name]
             yield finding("provider-lost", "warning", distribution=name, provider=provider)
-        elif name in here.matrix.training:
+        elif name in situation.matrix.training:
             yield finding("training-lost", "warning", distribution=name)
 
 
-def _weight(packages: Iterable[Package], here: Situation) -> int:
+def _size_of(packages: Iterable[Package], situation: Situation) -> int:
     """Return the bytes of installed packages; of those whose files nobody counted their wheels'."""
     total = 0
     for package in packages:
-        distribution = here.matrix.distributions.get(package.name)
+        distribution = situation.matrix.distributions.get(package.name)
         releases = distribution.releases if distribution else ()
         sizes = (
-            row.size
-            for row in releases
-            if (row.version, row.platform) == (package.version, here.platform)
+            release.size
+            for release in releases
+            if (release.version, release.platform) == (package.version, situation.platform)
         )
         total += package.size or next(sizes, 0)
     return total
 
 
-def held_findings(here: Situation, changes: Changes) -> Iterator[Finding]:
+def held_findings(situation: Situation, changes: Changes) -> Iterator[Finding]:
     """Say what has to go or to change, and `apply` does not remove."""
     moved = {*changes.uninstall, *(wheel.name for wheel in changes.install)}
-    for row in here.facts.packages:
-        if row.held and row.name in moved and not row.outside:
-            by = Named(row.name, row.version)
-            yield finding(HELD[row.held], "error", by=by, name=row.name)
+    for package in situation.facts.packages:
+        if package.removal_blocker and package.name in moved and not package.outside:
+            by = Named(package.name, package.version)
+            yield finding(
+                REMOVAL_BLOCKERS[package.removal_blocker], "error", by=by, name=package.name
+            )
 
 
-def kept_findings(way: InstalledOnnxRuntime) -> Iterator[Finding]:
-    """Say which distribution gives the GPU by another way than onnxruntime-gpu, and stays."""
-    by = Named(way.packages[-1].name, way.packages[-1].version)
-    provider = way.row.provider if way.row else "CUDAExecutionProvider"
+def kept_findings(alternative: InstalledOnnxRuntime) -> Iterator[Finding]:
+    """Say which distribution provides the GPU in place of onnxruntime-gpu, and stays."""
+    by = Named(alternative.packages[-1].name, alternative.packages[-1].version)
+    provider = alternative.row.provider if alternative.row else "CUDAExecutionProvider"
     yield finding(
-        "plugin-provider" if way.plugin else "build-kept", "info", by=by, provider=provider
+        "plugin-provider" if alternative.plugin else "build-kept", "info", by=by, provider=provider
     )
 
 
-def conflict_findings(here: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
+def conflict_findings(situation: Situation, best: Candidate, changes: Changes) -> Iterator[Finding]:
     """Say which distributions that stay would miss what they require, as `apply` asks it.
 
     And who requires another release than the one that is taken, though the placeholder hides it
     from an installer. What uv chooses later, and what a new torch brings along, is not
     known here.
     """
-    rows = [Package(name=row.name, version=row.version) for row in changes.install]
-    rows += [Package(name=row.name, version=row.version) for row in changes.companions]
-    unmet = consequences(here.environment, changes.uninstall, rows).unmet
+    coming = [Package(name=wheel.name, version=wheel.version) for wheel in changes.install]
+    coming += [
+        Package(name=companion.name, version=companion.version) for companion in changes.companions
+    ]
+    unmet = consequences(situation.environment, changes.uninstall, coming).unmet
     who = [Wanting(Named(each.by, each.version), each.text) for each in unmet]
-    if nearest_pin(best.version, here) is None:
-        who += _let_go(CPU_BUILD, SpecifierSet(f"=={best.version}"), here)
+    if nearest_pin(best.version, situation) is None:
+        who += _ignored_demands(CPU_BUILD, SpecifierSet(f"=={best.version}"), situation)
     for wanted in filter(None, map(requirement, changes.requires)):
-        who += _let_go(canonicalize_name(wanted.name), wanted.specifier, here)
-    if here.options.conflicts:
-        apart = (row for row in here.consumers if other_cuda(best.build, row) and not row.idle)
-        who += [Wanting(row.by, f"CUDA {row.cuda}") for row in apart]
+        who += _ignored_demands(canonicalize_name(wanted.name), wanted.specifier, situation)
+    if situation.options.conflicts:
+        apart = (
+            consumer
+            for consumer in situation.consumers
+            if other_cuda(best.build, consumer) and not consumer.idle
+        )
+        who += [Wanting(consumer.by, f"CUDA {consumer.cuda}") for consumer in apart]
     if who:
         yield finding("would-conflict", "warning", by=tuple(dict.fromkeys(who)))
 
 
-def _let_go(name: str, taken: SpecifierSet, here: Situation) -> Iterator[Wanting]:
+def _ignored_demands(name: str, taken: SpecifierSet, situation: Situation) -> Iterator[Wanting]:
     """Yield who requires of the distribution `name` what `taken` excludes, and has it now."""
-    installed = here.environment.version(name)
-    for demand in here.environment.demanded(name):
+    installed = situation.environment.version(name)
+    for demand in situation.environment.demanded(name):
         met = installed is not None and allows(demand.specifier, installed)
-        counts = demand.distribution not in here.matrix.owners
+        counts = demand.distribution not in situation.matrix.owners
         if met and counts and not overlap(taken, demand.specifier):
             yield Wanting(demand.by, demand.of(name))
 
 
-def pin_findings(here: Situation, best: Candidate, *, coming: bool) -> Iterator[Finding]:
+def pin_findings(situation: Situation, best: Candidate, *, coming: bool) -> Iterator[Finding]:
     """Say which release is taken for the one that packages pin, and that has no GPU build."""
-    pinned = nearest_pin(best.version, here)
+    pinned = nearest_pin(best.version, situation)
     if pinned is not None:
         by = tuple(
             demand.by
-            for demand in here.demanded(CPU_BUILD)
+            for demand in situation.demanded(CPU_BUILD)
             if not allows(demand.specifier, best.version)
         )
         severity: Severity = "warning" if coming else "info"

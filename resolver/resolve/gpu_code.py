@@ -46,20 +46,20 @@ def _covers(target: str, gpu: tuple[int, ...], *, ptx: bool) -> bool:
     return gpu[:1] == built[:1] and gpu >= built
 
 
-def capabilities(here: Situation) -> tuple[str, ...]:
+def capabilities(situation: Situation) -> tuple[str, ...]:
     """Return the distinct compute capabilities that must be served, lowest first."""
-    known = {gpu.compute_capability for gpu in here.gpus or () if gpu.compute_capability}
+    known = {gpu.compute_capability for gpu in situation.gpus or () if gpu.compute_capability}
     return tuple(sorted(known, key=numbers))
 
 
-def gpu_without_code(code: Code, name: str, here: Situation, *, ptx: bool) -> str | None:
+def gpu_without_code(code: Code, name: str, situation: Situation, *, ptx: bool) -> str | None:
     """Return the first compute capability that `code` of the distribution `name` cannot serve.
 
-    `ptx` tells whether the driver compiles its PTX.
+    `ptx`: whether the driver compiles its PTX.
     """
     counted = code.ptx if ptx and not name.startswith(MACHINE_CODE_ONLY) else ()
     return next(
-        (gpu for gpu in capabilities(here) if runs_on(code.sass, counted, gpu) == "no"), None
+        (gpu for gpu in capabilities(situation) if runs_on(code.sass, counted, gpu) == "no"), None
     )
 
 

@@ -22,33 +22,37 @@ from .situation import Situation
 LIBRARY = "msvcp140.dll"
 
 
-def runtime_for(build: Build, here: Situation) -> Component | None:
+def runtime_for(build: Build, situation: Situation) -> Component | None:
     """Return the wheel of the runtime for `build`; None if none is needed or none serves."""
     if build.toolset is None:
         return None
-    rows = [row for row in here.matrix.msvc if row.platform == here.platform]
-    rows = [row for row in rows if _suffices(row.version, build.toolset)]
-    installed = here.package(MSVC_RUNTIME)
-    for row in rows:
-        if installed and installed.intact and row.version == installed.version:
-            return Component(release=row, installed=True)
-    fitting = [row for row in rows if row.python == here.abi]
-    if not fitting or _lack(build, here) is None:
+    releases = [
+        release for release in situation.matrix.msvc if release.platform == situation.platform
+    ]
+    releases = [release for release in releases if _suffices(release.version, build.toolset)]
+    installed = situation.package(MSVC_RUNTIME)
+    for release in releases:
+        if installed and installed.intact and release.version == installed.version:
+            return Component(release=release, installed=True)
+    fitting = [release for release in releases if release.python == situation.abi]
+    if not fitting or _lack(build, situation) is None:
         return None
-    newest = max(fitting, key=lambda row: newest_first(row.version))
+    newest = max(fitting, key=lambda release: newest_first(release.version))
     return Component(release=newest, installed=False)
 
 
-def is_unfit(build: Build, here: Situation) -> bool:
-    """Tell whether the system's runtime is known to be too old, or not to be there."""
-    return _lack(build, here) in {"old", "absent"}
+def is_unfit(build: Build, situation: Situation) -> bool:
+    """Return whether the system's runtime is known to be too old, or not to be there."""
+    return _lack(build, situation) in {"old", "absent"}
 
 
-def msvc_findings(build: Build, runtime: Component | None, here: Situation) -> Iterator[Finding]:
+def msvc_findings(
+    build: Build, runtime: Component | None, situation: Situation
+) -> Iterator[Finding]:
     """Say what is wrong with the system's runtime, where no wheel that is installed makes up."""
-    if (runtime and runtime.installed) or not is_unfit(build, here):
+    if (runtime and runtime.installed) or not is_unfit(build, situation):
         return
-    system = _system(here)
+    system = _system(situation)
     values = {"needs": str(build.toolset), "release": build.version}
     if system:
         values |= {"version": str(system.version), "path": system.path or LIBRARY}
@@ -57,16 +61,18 @@ def msvc_findings(build: Build, runtime: Component | None, here: Situation) -> I
         wheel = f"{MSVC_RUNTIME} {runtime.release.version}"
         yield finding(f"msvc-{kind}", "error", **values, wheel=wheel)
     else:
-        yield finding(f"msvc-{kind}-by-hand", "warning", **values, python=here.abi)
+        yield finding(f"msvc-{kind}-by-hand", "warning", **values, python=situation.abi)
 
 
-def why_msvc_runtime(build: Build, runtime: Component | None, here: Situation) -> Iterator[Reason]:
+def why_msvc_runtime(
+    build: Build, runtime: Component | None, situation: Situation
+) -> Iterator[Reason]:
     """Say why the runtime is installed where the system's is not known to be too old."""
-    if runtime and not runtime.installed and _lack(build, here) == "unknown":
+    if runtime and not runtime.installed and _lack(build, situation) == "unknown":
         yield reason("why-msvc", needs=str(build.toolset), wheel=runtime.release.version)
 
 
-def _lack(build: Build, here: Situation) -> str | None:
+def _lack(build: Build, situation: Situation) -> str | None:
     """Return `old`, `absent` or `unknown`; None if the system's runtime is new enough.
 
     A library of the system whose version is not known counts as new enough, as does any where the
@@ -74,16 +80,18 @@ def _lack(build: Build, here: Situation) -> str | None:
     """
     if build.toolset is None:
         return None
-    system = _system(here)
+    system = _system(situation)
     if system is None:
-        return "absent" if LIBRARIES_SEARCHED in here.facts.sources else "unknown"
+        return "absent" if LIBRARIES_SEARCHED in situation.facts.sources else "unknown"
     return "old" if system.version and not _suffices(system.version, build.toolset) else None
 
 
 def _suffices(version: str, toolset: str) -> bool:
-    """Tell whether a runtime (`14.42.34433`) is as new as build tools (`14.40`)."""
+    """Return whether a runtime (`14.42.34433`) is as new as build tools (`14.40`)."""
     return numbers(version) >= numbers(toolset)
 
 
-def _system(here: Situation) -> Library | None:
-    return next((row for row in here.facts.libraries if row.name.lower() == LIBRARY), None)
+def _system(situation: Situation) -> Library | None:
+    return next(
+        (library for library in situation.facts.libraries if library.name.lower() == LIBRARY), None
+    )

@@ -1,4 +1,4 @@
-"""The installed onnxruntime that has the GPU, and by which way: onnxruntime-gpu is one of them.
+"""The installed onnxruntime that has the GPU: onnxruntime-gpu, or an alternative.
 
 Others are a build of another name with the same files (onnxruntime-gpu-extended,
 onnxruntime-training), a plugin in a distribution of its own beside the plain onnxruntime
@@ -33,7 +33,7 @@ class InstalledOnnxRuntime(NamedTuple):
 
     @property
     def packages(self) -> tuple[Package, ...]:
-        """The distributions that are this way onto the GPU."""
+        """The distributions that provide the GPU."""
         return (self.package, self.plugin) if self.plugin else (self.package,)
 
 
@@ -57,8 +57,8 @@ def find_onnxruntime(
 ) -> InstalledOnnxRuntime | None:
     """Return the installed onnxruntime that is to have the GPU; None where there is none.
 
-    Where onnxruntime-gpu is installed, whole or not, it is that. Another way is one where it is
-    whole, alone in its folder, and where nothing was asked for instead of it.
+    Where onnxruntime-gpu is installed, complete or not, it is that. An alternative counts if it is
+    complete, alone in its folder, and if nothing was asked for instead of it.
     """
     if options.provider == RTX:  # a plugin that is asked for: see `plugins`
         return None
@@ -68,7 +68,11 @@ def find_onnxruntime(
             gpu_build, folder and folder.provider, cuda=folder and folder.cuda
         )
     asked = options.chooses or options.providers or options.torch != "keep"
-    owners = [row for row in facts.packages if row.name in matrix.owners and not row.provided]
+    owners = [
+        package
+        for package in facts.packages
+        if package.name in matrix.owners and not package.provided
+    ]
     if asked or len(owners) != 1 or owners[0].outside:
         return None
     [package] = owners
@@ -90,10 +94,10 @@ def find_onnxruntime(
 def _known_build(package: Package, facts: Facts, matrix: Matrix) -> OtherBuild | None:
     """Return the row of a build with a name of its own: the newest that is not newer, or oldest."""
     place = package.name, facts.platform.key
-    rows = [row for row in matrix.other_builds if (row.name, row.platform) == place]
-    rows.sort(key=lambda row: newest_first(row.version))
-    older = [row for row in rows if at_least(package.version, row.version)]
-    return next(iter(older[-1:] or rows[:1]), None)
+    builds = [build for build in matrix.other_builds if (build.name, build.platform) == place]
+    builds.sort(key=lambda build: newest_first(build.version))
+    older = [build for build in builds if at_least(package.version, build.version)]
+    return next(iter(older[-1:] or builds[:1]), None)
 
 
 def _plugins(

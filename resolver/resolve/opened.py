@@ -1,4 +1,4 @@
-"""The plan that a user gets: where nothing works as things are, the one that a flag opens.
+"""The plan that a user gets: where nothing works otherwise, the one that a flag allows.
 
 torch stays and packages keep their say unless the user says otherwise. What one of these flags
 makes possible is not impossible: the plan is made with it, and names it.
@@ -20,7 +20,7 @@ _SAID_BY_NEEDS = {"allow-conflicts", "match-torch"}
 
 
 def plan_for(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: bool = True) -> Plan:
-    """Return the plan of `resolve`; where nothing works as things are, with the flags it needs.
+    """Return the plan of `resolve`; where nothing works otherwise, with the flags it needs.
 
     Its rejected releases are those that nothing works with without the flags.
     """
@@ -32,7 +32,9 @@ def plan_for(facts: Facts, options: PlanOptions, matrix: Matrix, *, unlocking: b
     )
     if made is strict:
         return strict
-    others = tuple(row for row in strict.unlock if row.change.code not in _SAID_BY_NEEDS)
+    others = tuple(
+        unlocked for unlocked in strict.unlock if unlocked.change.code not in _SAID_BY_NEEDS
+    )
     return made._replace(rejected=strict.rejected, considered=strict.considered, unlock=others)
 
 

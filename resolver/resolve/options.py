@@ -33,11 +33,11 @@ class PlanOptions(NamedTuple):
     autoload: bool = True
     """Install the companion that preloads the CUDA libraries."""
     provide: bool = True
-    """Install the stand-in for packages that require onnxruntime by name."""
+    """Install the placeholder for packages that require onnxruntime by name."""
     requirements: tuple[RequirementLine, ...] = ()
     """Lines of the user's own files, which the plan must leave satisfied."""
     small: bool = False
-    """The fewest bytes that are right by what was read, instead of the toolkit's newest patch."""
+    """The smallest wheels known to be compatible, instead of the newest patch of the toolkit."""
     torch: str = "keep"
     """`keep` the installed torch; `match`: replace it where another fits better; or a specifier
     (`==2.7.1+cu128`, `>=2.6`) of the torch to install, or the label of its CUDA (`cu128`)."""
@@ -56,12 +56,12 @@ class PlanOptions(NamedTuple):
     @property
     def with_conflicts(self) -> PlanOptions:
         """Return the options where others have no say: nor has a pin of onnxruntime in a file."""
-        kept = tuple(row for row in self.requirements if not _pins_onnxruntime(row.text))
+        kept = tuple(line for line in self.requirements if not _pins_onnxruntime(line.text))
         return self._replace(conflicts=True, requirements=kept)
 
     @property
     def chooses(self) -> bool:
-        """Tell whether an option decides which release is taken."""
+        """Return whether an option decides which release is taken."""
         return bool(self.onnxruntime or self.latest or self.cuda or self.provider != "cuda")
 
 

@@ -1,7 +1,7 @@
 """What nobody needs after a change: NVIDIA's wheels that came along with what changes.
 
-What the change itself orphans goes; what was needless before is told, and stays. torch says what it
-requires, onnxruntime-gpu's builds are in the matrix, and others may open any wheel of their CUDA.
+What the change itself orphans goes; what was needless before is reported, and stays. torch says
+what it requires, the matrix what onnxruntime-gpu does; others may open any wheel of their CUDA.
 """
 
 from __future__ import annotations
@@ -26,40 +26,51 @@ _UNNAMED = 13
 """The first CUDA whose wheels, but for cuDNN and a few, have no major in their names."""
 
 
-def with_orphans(changes: Changes, best: Candidate, here: Situation, there: Situation) -> Changes:
-    """Return `changes` with what nobody needs after them; `there` has the torch of the plan."""
-    names = frozenset(_came_along(here))
-    along = CameAlong(names, frozenset(_used(here)), frozenset(_used_after(best, changes, there)))
-    coming = [Package(name=row.name, version=row.version) for row in changes.install]
-    if there.torch != here.torch:
-        coming = [*coming, *_keeping_wheels(here, there)]
-    found = consequences(here.environment, changes.uninstall, coming, along)
-    orphaned = [row for name in sorted(found.needless) if (row := here.package(name))]
-    going = tuple(row for row in orphaned if changes and not (row.requested or row.held))
-    staying = here.environment.changed((*changes.uninstall, *(row.name for row in going)), coming)
+def with_orphans(
+    changes: Changes, best: Candidate, situation: Situation, planned: Situation
+) -> Changes:
+    """Return `changes` with what nobody needs after them; `planned` has the torch of the plan."""
+    names = frozenset(_came_along(situation))
+    along = CameAlong(
+        names, frozenset(_used(situation)), frozenset(_used_after(best, changes, planned))
+    )
+    coming = [Package(name=wheel.name, version=wheel.version) for wheel in changes.install]
+    if planned.torch != situation.torch:
+        coming = [*coming, *_keeping_wheels(situation, planned)]
+    found = consequences(situation.environment, changes.uninstall, coming, along)
+    orphaned = [package for name in sorted(found.needless) if (package := situation.package(name))]
+    going = tuple(
+        package
+        for package in orphaned
+        if changes and not (package.requested or package.removal_blocker)
+    )
+    staying = situation.environment.changed(
+        (*changes.uninstall, *(package.name for package in going)), coming
+    )
     others = names & staying.installed.keys()
     needless = others - staying.needed(others, along.used_after)
     return changes._replace(
-        uninstall=tuple(sorted({*changes.uninstall, *(row.name for row in going)})),
+        uninstall=tuple(sorted({*changes.uninstall, *(package.name for package in going)})),
         orphaned=going,
         needless=tuple(
-            row
+            package
             for name in sorted(needless)
-            if (row := here.package(name)) and (row in orphaned or not row.requested)
+            if (package := situation.package(name))
+            and (package in orphaned or not package.requested)
         ),
     )
 
 
-def _came_along(here: Situation) -> Iterator[str]:
+def _came_along(situation: Situation) -> Iterator[str]:
     """Yield the installed wheels that hold CUDA's libraries, and no program of NVIDIA's.
 
     Those that the matrix knows, and what torch requires of such a name, and that in its turn.
     """
-    waiting = [TORCH, *DOMAIN_LIBRARIES, *here.matrix.distributions]
+    waiting = [TORCH, *DOMAIN_LIBRARIES, *situation.matrix.distributions]
     visited: set[str] = set()
     while waiting:
         name = waiting.pop()
-        package = here.package(name)
+        package = situation.package(name)
         if name in visited or package is None:
             continue
         visited.add(name)
@@ -69,52 +80,54 @@ def _came_along(here: Situation) -> Iterator[str]:
         waiting += [each for each in required if each.startswith(_LIBRARIES)]
 
 
-def _used(here: Situation) -> Iterator[str]:
+def _used(situation: Situation) -> Iterator[str]:
     """Yield what is used here by who does not require it: an onnxruntime-gpu, and others."""
-    builds = (row for row in here.matrix.builds if row.platform == here.platform)
-    installed = next((row for row in builds if is_installed(row, here)), None)
+    builds = (build for build in situation.matrix.builds if build.platform == situation.platform)
+    installed = next((build for build in builds if is_installed(build, situation)), None)
     if installed is not None:
-        yield from _of_cuda(here, major(installed.cuda))
-    yield from _used_undeclared(here)
+        yield from _of_cuda(situation, major(installed.cuda))
+    yield from _used_undeclared(situation)
 
 
-def _used_after(best: Candidate, changes: Changes, there: Situation) -> Iterator[str]:
-    yield from (row.name for row in changes.selection)
-    yield from _of_cuda(there, major(best.build.cuda))
-    yield from _used_undeclared(there)
+def _used_after(best: Candidate, changes: Changes, planned: Situation) -> Iterator[str]:
+    yield from (wheel.name for wheel in changes.selection)
+    yield from _of_cuda(planned, major(best.build.cuda))
+    yield from _used_undeclared(planned)
 
 
-def _used_undeclared(here: Situation) -> Iterator[str]:
+def _used_undeclared(situation: Situation) -> Iterator[str]:
     """Yield what others that use CUDA open without requiring it: any wheel of their CUDA."""
-    rows = [row for row in here.consumers if row.why.code in UNDECLARED]
-    for cuda in {row.cuda for row in rows if row.cuda}:
-        yield from _of_cuda(here, cuda)
-    needs = {library for row in rows for library in row.needs}
-    for (_, library), name in here.matrix.providers.items():
+    consumers = [consumer for consumer in situation.consumers if consumer.why.code in UNDECLARED]
+    for cuda in {consumer.cuda for consumer in consumers if consumer.cuda}:
+        yield from _of_cuda(situation, cuda)
+    needs = {library for consumer in consumers for library in consumer.needs}
+    for (_, library), name in situation.matrix.providers.items():
         if library in needs:
             yield name
 
 
-def _of_cuda(here: Situation, cuda: str) -> Iterable[str]:
+def _of_cuda(situation: Situation, cuda: str) -> Iterable[str]:
     """Return the wheels for a CUDA major, those too that onnxruntime needs none of.
 
     From CUDA 13 on most have no major in their names: of which one they are is not known.
     """
-    there = [row.name for row in here.facts.packages]
-    plain = [name for name in there if name.startswith("nvidia-") and not _MAJOR.search(name)]
+    installed = [package.name for package in situation.facts.packages]
+    plain = [name for name in installed if name.startswith("nvidia-") and not _MAJOR.search(name)]
     unnamed = plain if int(cuda) >= _UNNAMED else []
-    return [*unnamed, *(name for name in there if name.endswith(f"-cu{cuda}"))]
+    return [*unnamed, *(name for name in installed if name.endswith(f"-cu{cuda}"))]
 
 
-def _keeping_wheels(here: Situation, there: Situation) -> list[Package]:
+def _keeping_wheels(situation: Situation, planned: Situation) -> list[Package]:
     """Return the torch that comes, with what it will require as far as that is known.
 
     Of the same CUDA it requires what the one before did; which versions of it does not matter here.
     """
-    before, after = here.package(TORCH), there.package(TORCH)
-    if before is None or after is None or here.torch is None or there.torch is None:
+    before, after = situation.package(TORCH), planned.package(TORCH)
+    if before is None or after is None or situation.torch is None or planned.torch is None:
         return []
     same = (
-        here.torch.cuda and there.torch.cuda and (major(here.torch.cuda) == major(there.torch.cuda))
+        situation.torch.cuda
+        and planned.torch.cuda
+        and (major(situation.torch.cuda) == major(planned.torch.cuda))
     )
     return [after._replace(requires=before.requires) if same else after]

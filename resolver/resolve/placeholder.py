@@ -18,21 +18,21 @@ from .environment import Demand
 from .situation import Situation
 
 
-def nearest_pin(release: str, here: Situation) -> str | None:
+def nearest_pin(release: str, situation: Situation) -> str | None:
     """Return the version that packages pin, where `release` is another one of its minor version.
 
     None where they allow `release`, or another minor version, or a build that is made for this
     Python: then that is the answer.
     """
-    demands = here.demanded(CPU_BUILD)
-    if not here.options.provide or _all_allow(demands, release):
+    demands = situation.demanded(CPU_BUILD)
+    if not situation.options.provide or _all_allow(demands, release):
         return None
     major, minor = numbers(release)[:2]
     beyond = (f"{major}.{minor - 1}.999", f"{major}.{minor + 1}.0", "999")
     made = (
         build.version
-        for build in here.matrix.builds
-        if build.platform == here.platform and wheel_for(build, here.abi)
+        for build in situation.matrix.builds
+        if build.platform == situation.platform and wheel_for(build, situation.abi)
     )
     if any(_all_allow(demands, version) for version in (*beyond, *made)):
         return None
@@ -40,31 +40,33 @@ def nearest_pin(release: str, here: Situation) -> str | None:
     return max(alike, key=newest_first, default=None)
 
 
-def placeholder_version(release: str, here: Situation) -> str:
+def placeholder_version(release: str, situation: Situation) -> str:
     """Return the version of the placeholder beside onnxruntime-gpu `release`.
 
     Where what is required excludes `release` it is one that all of it allows, if there is any. One
     that is installed stays: a pin of a file that was named then is not seen in the environment.
     """
-    demands = here.environment.demanded(CPU_BUILD)
-    installed = here.package(CPU_BUILD)
+    demands = situation.environment.demanded(CPU_BUILD)
+    installed = situation.package(CPU_BUILD)
     if installed is not None and installed.version.endswith(LABEL):
         of_release = f"{GPU_BUILD}=={release}" in installed.requires
         if of_release and _all_allow(demands, installed.version):
             return installed.version
     if _all_allow(demands, release):
         return release
-    alike = nearest_pin(release, here)
+    alike = nearest_pin(release, situation)
     pinned = alike or max(_named(demands), key=newest_first, default=None)
     return release if pinned is None else f"{pinned}{LABEL}"
 
 
 def _named(demands: Iterable[Demand]) -> list[str]:
     """Return the versions that `demands` name and all of them allow, even with the label."""
-    rows = [*demands]
-    named = {spec.version for row in rows for spec in row.specifier if "*" not in spec.version}
-    return [version for version in sorted(named) if _all_allow(rows, f"{version}{LABEL}")]
+    every = [*demands]
+    named = {
+        spec.version for demand in every for spec in demand.specifier if "*" not in spec.version
+    }
+    return [version for version in sorted(named) if _all_allow(every, f"{version}{LABEL}")]
 
 
 def _all_allow(demands: Iterable[Demand], version: str) -> bool:
-    return all(allows(row.specifier, version) for row in demands)
+    return all(allows(demand.specifier, version) for demand in demands)

@@ -40,49 +40,51 @@ def with_plugins(facts: Facts, matrix: Matrix, options: PlanOptions) -> Matrix:
     wanted = PROVIDERS.get(options.provider)
     if wanted is None:
         return matrix
-    rows = [row for row in matrix.plugin_wheels if row.provider == wanted]
-    rows = [row for row in rows if row.platform == facts.platform.key] or rows
-    rows.sort(key=lambda row: newest_first(row.version))
-    newest = {row.name: row for row in rows}.values()
+    wheels = [wheel for wheel in matrix.plugin_wheels if wheel.provider == wanted]
+    wheels = [wheel for wheel in wheels if wheel.platform == facts.platform.key] or wheels
+    wheels.sort(key=lambda wheel: newest_first(wheel.version))
+    newest = {wheel.name: wheel for wheel in wheels}.values()
     order = sorted(
-        newest, key=lambda row: (_installed(row.name, facts) is None, -numbers(row.cuda)[0])
+        newest, key=lambda wheel: (_installed(wheel.name, facts) is None, -numbers(wheel.cuda)[0])
     )
-    builds = (_build(row, facts, matrix, options) for row in order)
+    builds = (_build(wheel, facts, matrix, options) for wheel in order)
     return matrix._replace(builds=tuple(filter(None, builds)))
 
 
-def plugin_for(build: Build, here: Situation) -> Component | None:
+def plugin_for(build: Build, situation: Situation) -> Component | None:
     """Return the wheel of the plugin of `build`; None where it has none."""
-    row = build.plugin
-    if row is None:
+    plugin = build.plugin
+    if plugin is None:
         return None
     release = Release(
-        name=row.name,
-        version=row.version,
-        platform=row.platform,
+        name=plugin.name,
+        version=plugin.version,
+        platform=plugin.platform,
         python=None,
-        glibc=row.glibc,
-        size=row.size,
-        sha256=row.sha256,
-        file=row.file,
-        index_url=DEFAULT_INDEX if row.file else INSTALLED,
+        glibc=plugin.glibc,
+        size=plugin.size,
+        sha256=plugin.sha256,
+        file=plugin.file,
+        index_url=DEFAULT_INDEX if plugin.file else INSTALLED,
     )
-    return Component(release=release, installed=_installed(row.name, here.facts) is not None)
+    return Component(
+        release=release, installed=_installed(plugin.name, situation.facts) is not None
+    )
 
 
-def displaced_by_plugin(plugin: Component | None, here: Situation) -> set[str]:
+def displaced_by_plugin(plugin: Component | None, situation: Situation) -> set[str]:
     """Return the installed plugins that have their files where those of `plugin` come."""
     if plugin is None or plugin.installed:
         return set()
-    wanted = PROVIDERS[here.options.provider]
-    names = {row.name for row in here.matrix.plugin_wheels if row.provider == wanted}
-    return {name for name in names - {plugin.release.name} if here.package(name)}
+    wanted = PROVIDERS[situation.options.provider]
+    names = {wheel.name for wheel in situation.matrix.plugin_wheels if wheel.provider == wanted}
+    return {name for name in names - {plugin.release.name} if situation.package(name)}
 
 
-def plugin_findings(here: Situation, plugin: Component) -> Iterator[Finding]:
+def plugin_findings(situation: Situation, plugin: Component) -> Iterator[Finding]:
     """Say which plugin gives the GPU, or is to give it."""
     by = Named(plugin.release.name, plugin.release.version)
-    provider = PROVIDERS[here.options.provider]
+    provider = PROVIDERS[situation.options.provider]
     if plugin.installed:
         yield finding("plugin-ready", "info", by=by, provider=provider)
     else:
@@ -97,13 +99,13 @@ def _installed(name: str, facts: Facts) -> Package | None:
 def _build(row: PluginWheel, facts: Facts, matrix: Matrix, options: PlanOptions) -> Build | None:
     """Return `row` with the installed onnxruntime where it works with that, else the newest."""
     tag = abi(facts.python.version, free_threaded=facts.python.free_threaded)
-    plugin, whole = _installed(row.name, facts), _whole_onnxruntime(facts, matrix)
+    plugin, installed = _installed(row.name, facts), _complete_onnxruntime(facts, matrix)
     if plugin is not None and plugin.version != row.version:
         row = row._replace(version=plugin.version, size=0, sha256="", file="")
     wish = SpecifierSet(options.onnxruntime)
-    if whole and not options.latest and allows(row.onnxruntime & wish, whole.version):
-        wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=whole.requires)
-        return _registering(row, whole.version, (wheel,), matrix)._replace(index_url=INSTALLED)
+    if installed and not options.latest and allows(row.onnxruntime & wish, installed.version):
+        wheel = BuildWheel(python=tag, size=0, sha256="", file="", requires=installed.requires)
+        return _registering(row, installed.version, (wheel,), matrix)._replace(index_url=INSTALLED)
     able = [
         one
         for one in matrix.onnxruntime
@@ -129,33 +131,33 @@ def _build(row: PluginWheel, facts: Facts, matrix: Matrix, options: PlanOptions)
 
 
 def _registering(
-    row: PluginWheel, version: str, wheels: tuple[BuildWheel, ...], matrix: Matrix
+    plugin: PluginWheel, version: str, wheels: tuple[BuildWheel, ...], matrix: Matrix
 ) -> Build:
     return Build(
         version=version,
-        platform=row.platform,
-        cuda=row.cuda,
+        platform=plugin.platform,
+        cuda=plugin.cuda,
         cudnn="",
         needs=tuple(
-            LibraryNeed(name, "links", matrix.providers.get((major(row.cuda), name)), None)
-            for name in row.needs
+            LibraryNeed(name, "links", matrix.providers.get((major(plugin.cuda), name)), None)
+            for name in plugin.needs
         ),
-        sass=row.sass,
-        ptx=row.ptx,
-        glibc=row.glibc,
+        sass=plugin.sass,
+        ptx=plugin.ptx,
+        glibc=plugin.glibc,
         preload_dlls=False,
         wheels=wheels,
-        toolset=row.toolset,
-        plugin=row,
+        toolset=plugin.toolset,
+        plugin=plugin,
     )
 
 
-def _whole_onnxruntime(facts: Facts, matrix: Matrix) -> Package | None:
+def _complete_onnxruntime(facts: Facts, matrix: Matrix) -> Package | None:
     """Return the installed plain onnxruntime, if it is whole and alone in its folder."""
-    package, folder = facts.package(CPU_BUILD), facts.onnxruntime
-    owners = [row for row in facts.packages if row.name in matrix.owners]
-    if package is None or owners != [package] or package.provided or package.outside:
+    plain, folder = facts.package(CPU_BUILD), facts.onnxruntime
+    owners = [package for package in facts.packages if package.name in matrix.owners]
+    if plain is None or owners != [plain] or plain.provided or plain.outside:
         return None
     if folder is None or not folder.intact or folder.distribution not in {None, CPU_BUILD}:
         return None
-    return package if folder.version in {None, package.version} else None
+    return plain if folder.version in {None, plain.version} else None

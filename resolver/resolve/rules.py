@@ -78,55 +78,57 @@ class Judgement(NamedTuple):
         return (*self.machine, *self.environment)
 
     def __bool__(self) -> bool:
-        """Tell whether anything speaks against it."""
+        """Return whether anything speaks against it."""
         return bool(self.machine or self.environment)
 
 
-def judge(subject: Candidate, here: Situation) -> Judgement:
-    """Return every reason why `subject` cannot be used here, in the order of the rules."""
+def judge(candidate: Candidate, situation: Situation) -> Judgement:
+    """Return every reason why `candidate` cannot be used here, in the order of the rules."""
     machine, environment = (
-        tuple(why for rule in rules for why in rule(subject, here))
+        tuple(why for rule in rules for why in rule(candidate, situation))
         for rules in (_BY_MACHINE, _BY_ENVIRONMENT)
     )
     return Judgement(machine, environment)
 
 
-def judge_without_wheels(build: Build, here: Situation) -> Judgement:
+def judge_without_wheels(build: Build, situation: Situation) -> Judgement:
     """Return every reason why `build` cannot be used here, but for those of wheels."""
-    subject = without_wheels(build, here)
-    machine = tuple(why for rule in MACHINE_RULES for why in rule(subject, here))
+    candidate = without_wheels(build, situation)
+    machine = tuple(why for rule in MACHINE_RULES for why in rule(candidate, situation))
     rules = (check_torch, check_consumers, *REQUIREMENT_RULES)
-    return Judgement(machine, tuple(why for rule in rules for why in rule(subject, here)))
+    return Judgement(machine, tuple(why for rule in rules for why in rule(candidate, situation)))
 
 
-def reasons_against(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
-    """Return every reason why `subject` cannot be used here: those of the machine first."""
-    return judge(subject, here).reasons
+def reasons_against(candidate: Candidate, situation: Situation) -> tuple[Reason, ...]:
+    """Return every reason why `candidate` cannot be used here: those of the machine first."""
+    return judge(candidate, situation).reasons
 
 
-def is_usable(build: Build, here: Situation) -> bool:
-    """Tell whether no rule rejects `build` here; its wheels are chosen last."""
-    subject = without_wheels(build, here)
-    if any(True for rule in (*BUILD_RULES, *REQUIREMENT_RULES) for _ in rule(subject, here)):
+def is_usable(build: Build, situation: Situation) -> bool:
+    """Return whether no rule rejects `build` here; its wheels are chosen last."""
+    candidate = without_wheels(build, situation)
+    if any(True for rule in (*BUILD_RULES, *REQUIREMENT_RULES) for _ in rule(candidate, situation)):
         return False
-    return not judge(make_candidate(build, here, first_failure_only=True), here)
+    return not judge(make_candidate(build, situation, first_failure_only=True), situation)
 
 
-def reasons_for(subject: Candidate, here: Situation) -> tuple[Reason, ...]:
+def reasons_for(candidate: Candidate, situation: Situation) -> tuple[Reason, ...]:
     """Return why a candidate works that no rule rejects."""
-    build = subject.build
-    reasons = [reason("why-driver", cuda=build.cuda, driver_cuda=here.driver_cuda or "")]
-    for capability in capabilities(here):
+    build = candidate.build
+    reasons = [reason("why-driver", cuda=build.cuda, driver_cuda=situation.driver_cuda or "")]
+    for capability in capabilities(situation):
         how = runs_on(build.sass, build.ptx, capability)
         reasons.append(reason(f"why-{how}", gpu=capability))
-    for release in (component.release for component in subject.components.chosen):
-        by = tuple(demand.by for demand in here.demanded(release.name))
+    for release in (component.release for component in candidate.components.chosen):
+        by = tuple(demand.by for demand in situation.demanded(release.name))
         if by:
             wheel = f"{release.name} {release.version}"
             reasons.append(reason("why-pinned", distribution=wheel, by=by))
     sharing = tuple(
-        row.by for row in here.consumers if row.name != TORCH and row.cuda == major(build.cuda)
+        consumer.by
+        for consumer in situation.consumers
+        if consumer.name != TORCH and consumer.cuda == major(build.cuda)
     )
     if sharing:
         reasons.append(reason("why-consumers", by=sharing, cuda=major(build.cuda)))
-    return (*reasons, *why_msvc_runtime(build, subject.runtime, here))
+    return (*reasons, *why_msvc_runtime(build, candidate.runtime, situation))

@@ -1,6 +1,6 @@
 """What an installed set can serve: the driver that it needs, the GPUs, and what speaks against it.
 
-Asked of a set as it is, on a machine or in a lock; the rules ask of sets that could be installed.
+Asked of packages on a machine or in a lock; the rules ask of packages that could be installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .options import PlanOptions
 from .release_checks import too_old_driver
 from .resolver import resolve
 from .rules import BUILD_RULES
-from .situation import Situation, situation
+from .situation import Situation, situation_of
 from .unknown_releases import with_installed_releases
 
 _Targets = tuple[tuple[str, ...], tuple[str, ...]]
@@ -51,40 +51,44 @@ class Serving(NamedTuple):
 
 def serving(facts: Facts, matrix: Matrix, known: Sequence[str]) -> Serving:
     """Return what is installed in `facts` can serve, of the compute capabilities `known`."""
-    here, build = _installed(facts, matrix)
-    majors = {row.cuda for row in here.consumers if row.cuda and not row.idle}
+    situation, build = _installed(facts, matrix)
+    majors = {
+        consumer.cuda for consumer in situation.consumers if consumer.cuda and not consumer.idle
+    }
     majors |= {major(build.cuda)} if build else set()
     cuda = max(majors, key=numbers, default=None)
-    code = list(_code(here, build))
-    wheels = list(_wheels(here))
-    cudnn = [row.version for row in wheels if row.name.startswith("nvidia-cudnn")]
-    able = (gpu for gpu in known if build and not any(_lacks(row, gpu) for _, row in code))
+    code = list(_code(situation, build))
+    wheels = list(_wheels(situation))
+    cudnn = [wheel.version for wheel in wheels if wheel.name.startswith("nvidia-cudnn")]
+    able = (gpu for gpu in known if build and not any(_lacks(targets, gpu) for _, targets in code))
     return Serving(
         release=build.version if build else None,
         cuda=cuda,
-        driver=here.floor(cuda) if cuda else None,
+        driver=situation.floor(cuda) if cuda else None,
         gpus=tuple(sorted(able, key=numbers)),
         cudnn=next(iter(cudnn), build.cudnn if build else None),
-        size=sum(row.size for row in wheels) + _size(here, build),
-        consumers=here.consumers,
+        size=sum(wheel.size for wheel in wheels) + _size(situation, build),
+        consumers=situation.consumers,
     )
 
 
-def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) -> RunsOn | None:
-    """Return which drivers and GPUs the set of `plan` can serve, of the capabilities `known`.
+def selection_runs_on(
+    plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]
+) -> RunsOn | None:
+    """Return which drivers and GPUs the packages of `plan` support, of the capabilities `known`.
 
     None where there is no set, or its onnxruntime is no build of which that is known.
     """
     names = {wheel.name for wheel in plan.selection}
-    kept = (row for row in facts.packages if row.name not in names | {*plan.uninstall})
-    there = {(row.name, row.version): row for row in facts.packages}
-    set_of_plan = (
-        there.get((wheel.name, wheel.version)) or Package(wheel.name, wheel.version)
+    kept = (package for package in facts.packages if package.name not in names | {*plan.uninstall})
+    installed = {(package.name, package.version): package for package in facts.packages}
+    selected = (
+        installed.get((wheel.name, wheel.version)) or Package(wheel.name, wheel.version)
         for wheel in plan.selection
     )
     installs = any(is_onnxruntime(wheel.name) for wheel in plan.install)
     build = OnnxRuntime(GPU_BUILD, plan.release) if installs else facts.onnxruntime
-    after = facts._replace(packages=(*kept, *set_of_plan), onnxruntime=build)
+    after = facts._replace(packages=(*kept, *selected), onnxruntime=build)
     if plan.install:  # it brings its own libraries
         after = after._replace(libraries=())
     serves = serving(after, matrix, known)
@@ -95,16 +99,22 @@ def set_runs_on(plan: Plan, facts: Facts, matrix: Matrix, known: Sequence[str]) 
 
 def against(facts: Facts, matrix: Matrix) -> tuple[Reason, ...]:
     """Return why what is installed in `facts` cannot use the GPU of their machine."""
-    here, build = _installed(facts, matrix)
+    situation, build = _installed(facts, matrix)
     if build is None:
         return (reason("gpu-build-absent"),)
-    found = [why for rule in BUILD_RULES for why in rule(without_wheels(build, here), here)]
-    drivers = (too_old_driver(row.cuda, here) for row in here.consumers if row.cuda)
+    found = [
+        why for rule in BUILD_RULES for why in rule(without_wheels(build, situation), situation)
+    ]
+    drivers = (
+        too_old_driver(consumer.cuda, situation)
+        for consumer in situation.consumers
+        if consumer.cuda
+    )
     found += filter(None, drivers)
     found += (
         reason("library-no-gpu-code", distribution=name, gpu=gpu)
-        for name, code in list(_code(here, build))[1:]
-        for gpu in capabilities(here)
+        for name, code in list(_code(situation, build))[1:]
+        for gpu in capabilities(situation)
         if _lacks(code, gpu)
     )
     return tuple(dict.fromkeys(found))
@@ -125,54 +135,55 @@ def plan_on_machine(facts: Facts, machine: Facts, options: PlanOptions, matrix: 
 
     Nothing of it runs on another processor; Windows runs it in its Linux.
     """
-    told = machine.sources.get("platform") != ""
-    here, there = facts.platform, machine.platform
-    if told and here.machine != there.machine:
-        other = finding("other-processor", "error", machine=there.machine, built=here.machine)
+    platform_is_known = machine.sources.get("platform") != ""
+    built, wanted = facts.platform.machine, machine.platform.machine
+    if platform_is_known and built != wanted:
+        other = finding("other-processor", "error", machine=wanted, built=built)
         return Plan("impossible", matrix.date, matrix.digest, findings=(other,))
     plan = resolve(on_machine(facts, machine), options, matrix, unlocking=False)
-    said = tuple(row for row in plan.findings if row.code != "gpus-unknown")  # that is asked of any
+    # Whether the GPUs are known is asked of any.
+    said = tuple(each for each in plan.findings if each.code != "gpus-unknown")
     return plan._replace(findings=said)
 
 
 def _installed(facts: Facts, matrix: Matrix) -> tuple[Situation, Build | None]:
     matrix, _ = with_installed_releases(facts, matrix, PlanOptions())
-    here = situation(facts, PlanOptions(), matrix)
-    builds = (row for row in matrix.builds if row.platform == here.platform)
-    return here, next((row for row in builds if is_installed(row, here)), None)
+    situation = situation_of(facts, PlanOptions(), matrix)
+    builds = (build for build in matrix.builds if build.platform == situation.platform)
+    return situation, next((build for build in builds if is_installed(build, situation)), None)
 
 
-def _code(here: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]]:
+def _code(situation: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]]:
     """Yield the GPU code of what is installed, the build's first: machine code, and PTX."""
     if build:
         yield f"{GPU_BUILD} {build.version}", (build.sass, build.ptx)
-    for release in _wheels(here):
-        code = row_of(here.matrix.distributions[release.name].code, release)
+    for release in _wheels(situation):
+        code = row_of(situation.matrix.distributions[release.name].code, release)
         if code:
             ptx = () if release.name.startswith(MACHINE_CODE_ONLY) else code.ptx
             yield f"{release.name} {release.version}", (code.sass, ptx)
-    yield from _code_of_files(here, build)
-    torch = here.torch and here.torch.build
+    yield from _code_of_files(situation, build)
+    torch = situation.torch and situation.torch.build
     if torch and torch.sass:
         yield f"{TORCH} {torch.version}", (torch.sass, torch.ptx)
 
 
-def _code_of_files(here: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]]:
+def _code_of_files(situation: Situation, build: Build | None) -> Iterator[tuple[str, _Targets]]:
     """Yield the GPU code of the libraries that the system has for `build`, as far as it is known.
 
     Where a short version leaves several possible, what any of them has counts.
     """
-    files = {library.name: library.version for library in reversed(here.facts.libraries)}
+    files = {library.name: library.version for library in reversed(situation.facts.libraries)}
     for need in build.needs if build else ():
-        distribution = here.matrix.distributions.get(need.distribution or "")
+        distribution = situation.matrix.distributions.get(need.distribution or "")
         version = files.get(need.library)
-        if distribution is None or version is None or here.facts.package(distribution.name):
+        if distribution is None or version is None or situation.facts.package(distribution.name):
             continue
-        rows = code_of_file(version, distribution, here.platform)
-        ptx = () if distribution.name.startswith(MACHINE_CODE_ONLY) else rows
-        if rows:
-            sass = tuple(target for row in rows for target in row.sass)
-            compiled = tuple(target for row in ptx for target in row.ptx)
+        blocks = code_of_file(version, distribution, situation.platform)
+        ptx = () if distribution.name.startswith(MACHINE_CODE_ONLY) else blocks
+        if blocks:
+            sass = tuple(target for block in blocks for target in block.sass)
+            compiled = tuple(target for block in ptx for target in block.ptx)
             yield f"{need.library} {version}", (sass, compiled)
 
 
@@ -180,18 +191,18 @@ def _lacks(code: _Targets, gpu: str) -> bool:
     return runs_on(*code, gpu) == "no"
 
 
-def _wheels(here: Situation) -> Iterator[Release]:
+def _wheels(situation: Situation) -> Iterator[Release]:
     """Yield the rows of the installed nvidia wheels."""
-    for package in here.facts.packages:
-        distribution = here.matrix.distributions.get(package.name)
+    for package in situation.facts.packages:
+        distribution = situation.matrix.distributions.get(package.name)
         for release in distribution.releases if distribution else ():
-            if (release.version, release.platform) == (package.version, here.platform):
+            if (release.version, release.platform) == (package.version, situation.platform):
                 yield release
 
 
-def _size(here: Situation, build: Build | None) -> int:
+def _size(situation: Situation, build: Build | None) -> int:
     """Return the bytes of the wheels of onnxruntime-gpu and torch, as far as they are known."""
-    own = wheel_for(build, here.abi) if build else None
-    torch = here.torch.build.wheels if here.torch and here.torch.build else ()
-    fitting = [row.size for row in torch if row.python in {here.abi, "py3"}]
+    own = wheel_for(build, situation.abi) if build else None
+    torch = situation.torch.build.wheels if situation.torch and situation.torch.build else ()
+    fitting = [wheel.size for wheel in torch if wheel.python in {situation.abi, "py3"}]
     return (own.size if own else 0) + sum(fitting[:1])

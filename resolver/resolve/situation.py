@@ -23,7 +23,7 @@ OF_TORCH = frozenset({TORCH, *DOMAIN_LIBRARIES, "cuda-toolkit"})
 
 
 class Situation(NamedTuple):
-    """Facts and options as the rules need them. Made by `situation`."""
+    """Facts and options as the rules need them. Made by `situation_of`."""
 
     facts: Facts
     options: PlanOptions
@@ -33,7 +33,7 @@ class Situation(NamedTuple):
     abi: str
     """The ABI tag of the target: `cp311`, `cp313t`."""
     gpus: tuple[Gpu, ...] | None
-    """The GPUs that must be able to run the set; None: not known."""
+    """The GPUs that must be able to run the packages; None: not known."""
     driver_cuda: str | None
     """The newest CUDA that the driver supports, as it reports or by its branch; None: not known."""
     markers: Mapping[str, str]
@@ -46,7 +46,7 @@ class Situation(NamedTuple):
     consumers: tuple[Consumer, ...] = ()
     """The installed distributions that use CUDA, torch first."""
     onnxruntime: InstalledOnnxRuntime | None = None
-    """The installed one that is to have the GPU, by whatever way."""
+    """The installed one that is to have the GPU: onnxruntime-gpu, or an alternative."""
 
     def package(self, name: str) -> Package | None:
         """Return the installed distribution of this canonical name, or None."""
@@ -62,19 +62,19 @@ class Situation(NamedTuple):
         return self.onnxruntime.package.version if self.onnxruntime else None
 
     @property
-    def other_way(self) -> InstalledOnnxRuntime | None:
-        """Return what gives the GPU by another way than onnxruntime-gpu."""
+    def alternative_provider(self) -> InstalledOnnxRuntime | None:
+        """Return what provides the GPU in place of onnxruntime-gpu."""
         found = self.onnxruntime
         return found if found and found.package.name != GPU_BUILD else None
 
-    def is_other_way(self, build: Build) -> bool:
-        """Tell whether `build` stands for what gives the GPU by another way."""
-        return self.other_way is not None and build.index_url == INSTALLED
+    def uses_alternative_provider(self, build: Build) -> bool:
+        """Return whether `build` stands for the alternative provider."""
+        return self.alternative_provider is not None and build.index_url == INSTALLED
 
     def distributions_of(self, build: Build) -> tuple[Package | Named, ...]:
-        """Return the distributions that `build` is: onnxruntime-gpu, or those of another way."""
-        if self.other_way and build.index_url == INSTALLED:
-            return self.other_way.packages
+        """Return the distributions of `build`: onnxruntime-gpu, or those of the alternative."""
+        if self.alternative_provider and build.index_url == INSTALLED:
+            return self.alternative_provider.packages
         return (Named(CPU_BUILD if build.plugin else GPU_BUILD, build.version),)
 
     def judged(self, build: Build) -> Package | Named:
@@ -92,21 +92,23 @@ class Situation(NamedTuple):
         row = next((row for row in self.matrix.floors if row.cuda == cuda_major), None)
         return self.driver_release(row) if row else None
 
-    def driver_release(self, row: DriverFloor) -> str | None:
+    def driver_release(self, floor: DriverFloor) -> str | None:
         """Return the driver release that a row of the matrix names for this system."""
-        return row.windows if self.facts.platform.windows_driver else row.linux
+        return floor.windows if self.facts.platform.windows_driver else floor.linux
 
 
-def situation(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
+def situation_of(facts: Facts, options: PlanOptions, matrix: Matrix) -> Situation:
     """Bring `facts` and `options` into the terms of `matrix`."""
     return _situation(facts, options, matrix, None)
 
 
 def changed(
-    here: Situation, *, facts: Facts | None = None, options: PlanOptions | None = None
+    situation: Situation, *, facts: Facts | None = None, options: PlanOptions | None = None
 ) -> Situation:
-    """Return `here` with other facts or options; what these do not touch is taken over."""
-    return _situation(facts or here.facts, options or here.options, here.matrix, here)
+    """Return `situation` with other facts or options; what these do not touch is taken over."""
+    return _situation(
+        facts or situation.facts, options or situation.options, situation.matrix, situation
+    )
 
 
 def _situation(
@@ -115,8 +117,8 @@ def _situation(
     platform, torch = facts.platform.key, like.torch if like else None
     same = like is not None and facts.packages is like.facts.packages and platform == like.platform
     if not same:
-        rows = map(without_tool_bounds, facts.packages)
-        packages = tuple(sorted(rows, key=lambda row: row.name))
+        bounded = map(without_tool_bounds, facts.packages)
+        packages = tuple(sorted(bounded, key=lambda package: package.name))
         facts, torch = _with_torch(facts._replace(packages=packages), matrix, platform)
     markers = marker_environment(facts)
     environment = _environment(facts, markers, options, like)
@@ -126,7 +128,7 @@ def _situation(
     if like and same and environment is like.environment:
         consumers = like.consumers
     elif like and markers == like.markers and _is_torch_alone(environment, like.environment):
-        others = tuple(row for row in like.consumers if row.name != TORCH)
+        others = tuple(consumer for consumer in like.consumers if consumer.name != TORCH)
         consumers = (*_torch_as_consumer(torch, matrix, platform, environment), *others)
     else:
         consumers = _consumers(facts, matrix, platform, environment, torch)
@@ -137,7 +139,7 @@ def _situation(
         platform=platform,
         abi=abi(facts.python.version, free_threaded=facts.python.free_threaded),
         gpus=gpus,
-        driver_cuda=_driver_cuda(facts, matrix),
+        driver_cuda=driver_cuda(facts, matrix),
         markers=markers,
         environment=environment,
         demands=Demands(environment, partial(_counts, matrix, options.conflicts)),
@@ -156,14 +158,18 @@ def _environment(
     if markers != like.markers or options.requirements != like.options.requirements:
         found = found.on(markers, options.requirements)
     if facts.packages is not like.facts.packages:
-        names = {row.name for row in facts.packages}
-        new = [row for row in facts.packages if found.installed.get(row.name) is not row]
+        names = {package.name for package in facts.packages}
+        new = [
+            package
+            for package in facts.packages
+            if found.installed.get(package.name) is not package
+        ]
         found = found.changed(found.installed.keys() - names, new)
     return found
 
 
 def _counts(matrix: Matrix, conflicts: bool, demand: Demand) -> bool:  # noqa: FBT001 - for partial
-    """Tell whether a requirement counts against what a plan takes.
+    """Return whether a requirement counts against what a plan takes.
 
     Those of the builds of onnxruntime and of the nvidia wheels do not: a plan replaces them, and
     the matrix knows what they require. Where `conflicts` are allowed only torch has a say, and the
@@ -177,13 +183,13 @@ def _counts(matrix: Matrix, conflicts: bool, demand: Demand) -> bool:  # noqa: F
 
 def _with_torch(facts: Facts, matrix: Matrix, platform: str) -> tuple[Facts, InstalledTorch | None]:
     """Return the installed torch, and `facts` with everything that it requires."""
-    package = facts.package(TORCH)
-    if package is None:
+    installed = facts.package(TORCH)
+    if installed is None:
         return facts, None
-    torch = installed_torch_of(package, matrix.torch, platform)
-    others = [row for row in facts.packages if row.name != TORCH]
-    packages = (*others, with_known_requirements(package, torch, others))
-    return facts._replace(packages=tuple(sorted(packages, key=lambda row: row.name))), torch
+    torch = installed_torch_of(installed, matrix.torch, platform)
+    others = [package for package in facts.packages if package.name != TORCH]
+    packages = (*others, with_known_requirements(installed, torch, others))
+    return facts._replace(packages=tuple(sorted(packages, key=lambda package: package.name))), torch
 
 
 def _consumers(
@@ -214,12 +220,20 @@ def _torch_as_consumer(
 
 
 def _is_torch_alone(environment: Environment, before: Environment) -> bool:
-    """Tell whether two environments differ in torch, and what is of it, alone."""
+    """Return whether two environments differ in torch, and what is of it, alone."""
     names = {*environment.installed, *before.installed} - OF_TORCH
     return all(environment.installed.get(name) is before.installed.get(name) for name in names)
 
 
-def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
+def with_driver_cuda(facts: Facts, matrix: Matrix) -> Facts:
+    """Return `facts` with the CUDA that the driver's version supports, where nobody asked it."""
+    driver = facts.driver
+    if driver is None or driver.version is None or driver.cuda is not None:
+        return facts
+    return facts._replace(driver=driver._replace(cuda=driver_cuda(facts, matrix)))
+
+
+def driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
     """Return the CUDA that the driver reports, or else the newest that its release supports.
 
     The first releases of a branch are below the floor of its CUDA's major, whatever they report:
@@ -247,7 +261,7 @@ def _driver_cuda(facts: Facts, matrix: Matrix) -> str | None:
 
 
 def cuda_major_runs(driver_cuda: str, cuda: str) -> bool:
-    """Tell whether a driver for `driver_cuda` runs binaries of the CUDA major of `cuda`.
+    """Return whether a driver for `driver_cuda` runs binaries of the CUDA major of `cuda`.
 
     Minor-version compatibility: any driver of that major or a newer one does. Source: CUDA
     Compatibility, https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html

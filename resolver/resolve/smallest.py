@@ -1,4 +1,4 @@
-"""The nvidia wheels with the fewest bytes to download that are right by what was read of them.
+"""The nvidia wheels with the fewest bytes to download that are compatible by what was read of them.
 
 An older release than that of the build's own toolkit may be taken where it exports every symbol
 that the provider and the other libraries name, has code for every GPU (a compiler: compiles for
@@ -21,7 +21,7 @@ RUNTIME = "nvidia-cuda-runtime"
 
 
 class _Part(NamedTuple):
-    """A release that may be in the set."""
+    """A release that may be selected."""
 
     component: Component
     bytes: int
@@ -35,7 +35,7 @@ class _Part(NamedTuple):
 def smallest_components(
     build: Build, machines: SharingMachines, usual: Sequence[Component]
 ) -> tuple[Component, ...]:
-    """Return the set for `build` with the fewest bytes; `usual` where none has fewer than that.
+    """Return the wheels for `build` with the fewest bytes; `usual` where none has fewer than that.
 
     What nobody has read (a release of `matrix --update`, another index) is taken only where it is
     usual, and so is what others that use CUDA here need without declaring it.
@@ -60,10 +60,12 @@ class _Search:
         self, build: Build, machines: SharingMachines, usual: Sequence[Component], provider: Floors
     ) -> None:
         self.best = tuple(usual)
-        self._bytes = sum(0 if row.installed else row.release.size for row in usual)
+        self._bytes = sum(
+            0 if component.installed else component.release.size for component in usual
+        )
         self._build, self._machines, self._provider = build, machines, provider
         self._matrix = machines.each[0].matrix
-        self._usual = {row.release.name: row.release.version for row in usual}
+        self._usual = {component.release.name: component.release.version for component in usual}
         self._parts: dict[str, tuple[list[_Part], Iterator[_Part]]] = {}
 
     def extend(self, chosen: Mapping[str, _Part], waiting: AbstractSet[str]) -> None:
@@ -91,8 +93,8 @@ class _Search:
         """Yield the releases that may be taken, the smallest first, of equal ones the newest."""
         if name not in self._parts:
             distribution = self._matrix.distributions[name]
-            rows = usable_releases(distribution, self._build, self._machines, self._size)
-            self._parts[name] = [], filter(None, map(self._part, rows))
+            releases = usable_releases(distribution, self._build, self._machines, self._size)
+            self._parts[name] = [], filter(None, map(self._part, releases))
         found, others = self._parts[name]
         yield from found
         for part in others:
@@ -101,13 +103,13 @@ class _Search:
 
     def _size(self, release: Release) -> int:
         """Return the bytes of `release` to download: none where it is installed."""
-        there = self._machines.each[0].package(release.name)
-        installed = there is not None and there.intact and there.version == release.version
+        package = self._machines.each[0].package(release.name)
+        installed = package is not None and package.intact and package.version == release.version
         return 0 if installed else release.size
 
     def _part(self, release: Release) -> _Part | None:
-        """Return `release` as a part of the set, or None where it may not be taken."""
-        here, name = self._machines.each[0], release.name
+        """Return `release` as a part of the selection, or None where it may not be taken."""
+        situation, name = self._machines.each[0], release.name
         distribution = self._matrix.distributions[name]
         usual = self._usual.get(name)
         read = row_of(self._matrix.read.get(name, ()), release)
@@ -129,12 +131,12 @@ class _Search:
             component=Component(release=release, installed=size == 0),
             bytes=size,
             read=read,
-            requires=frozenset(required_distributions(release, distribution, here))
+            requires=frozenset(required_distributions(release, distribution, situation))
             & self._matrix.distributions.keys(),
         )
 
     def _agree(self, part: _Part, other: _Part) -> bool:
-        """Tell whether two releases have what they take of each other, and no defect together."""
+        """Return whether two releases have what they take of each other, and no defect together."""
         pair = (part, other), (other, part)
         return not any(
             (one.read and _lacks(beside.component.release, one.read))
@@ -146,7 +148,7 @@ class _Search:
 
 
 def _lacks(release: Release, read: Floors) -> bool:
-    """Tell whether `release` lacks a symbol that what was `read` takes of it."""
+    """Return whether `release` lacks a symbol that what was `read` takes of it."""
     floor = read.needs.get(release.name)
     return floor is not None and not at_least(release.version, floor)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..facts.gpu_names import product_name
 from ..facts.model import Driver, Facts, Gpu
 from ..plan.reasons import Reason, RequirementLine, reason
-from ..versions import numbers
+from ..versions import major, numbers
 from .gpu_code import capabilities
 from .options import PlanOptions
 from .release_checks import glibc_suffices, unsupported_gpu
@@ -30,24 +30,24 @@ class Step(NamedTuple):
     """The packages of which others are had, or none."""
 
 
-def after(here: Situation, steps: Iterable[Step]) -> Situation:
+def after(situation: Situation, steps: Iterable[Step]) -> Situation:
     """Return the situation after `steps`."""
-    facts, options = here.facts, here.options
+    facts, options = situation.facts, situation.options
     for step in steps:
         facts, options = step.facts(facts), step.options(options)
-    return changed(here, facts=facts, options=options)
+    return changed(situation, facts=facts, options=options)
 
 
-def steps_of_machine(here: Situation) -> Iterator[Step]:
+def steps_of_machine(situation: Situation) -> Iterator[Step]:
     """Yield what of the machine and the wishes may be changed; of one kind the smallest first."""
-    yield from _other_drivers(here)
-    yield from _forward_compatibility(here)
-    served = capabilities(here)
+    yield from _other_drivers(situation)
+    yield from _forward_compatibility(situation)
+    served = capabilities(situation)
     if len(served) > 1:  # without a GPU nothing works
         yield from map(_ignoring, served)
-    yield from _other_pythons(here)
-    yield from _other_platforms(here)
-    wished = here.options
+    yield from _other_pythons(situation)
+    yield from _other_platforms(situation)
+    wished = situation.options
     if wished.onnxruntime:
         yield _with_options("--ort", reason("drop-wish", wish="--ort"), onnxruntime="")
     if wished.cuda is not None:
@@ -67,7 +67,7 @@ def without_packages(names: Iterable[str]) -> Step:
         f"package {' '.join(sorted(gone))}",
         reason("other-version", by=tuple(sorted(gone)), command=""),
         facts=lambda facts: facts._replace(
-            packages=tuple(row for row in facts.packages if row.name not in gone)
+            packages=tuple(package for package in facts.packages if package.name not in gone)
         ),
         packages=tuple(sorted(gone)),
     )
@@ -111,15 +111,15 @@ def _with_options(kind: str, change: Reason, **options: object) -> Step:
     return Step(kind, change, options=lambda before: before._replace(**options))  # type: ignore[arg-type]
 
 
-def _other_drivers(here: Situation) -> Iterator[Step]:
+def _other_drivers(situation: Situation) -> Iterator[Step]:
     """Yield the drivers that newer CUDA majors need, and those that compile newer PTX.
 
     And the last branch that runs a GPU, where that of now came after it.
     """
-    facts = here.facts
+    facts = situation.facts
     if facts.driver is None:
         # The GPU is not known: the gain is what the driver alone would allow.
-        newest = max(here.matrix.floors, key=lambda row: numbers(row.cuda))
+        newest = max(situation.matrix.floors, key=lambda row: numbers(row.cuda))
         driver = Driver(cuda=f"{newest.cuda}.0")
         yield _with_facts(
             "driver", reason("driver-visible"), driver=driver, gpus=facts.gpus or None
@@ -127,76 +127,78 @@ def _other_drivers(here: Situation) -> Iterator[Step]:
         return
     if facts.gpus == ():
         yield _with_facts("gpus", reason("gpu-visible"), gpus=None)
-    if here.driver_cuda is None:
+    if situation.driver_cuda is None:
         return
     newer = [
         row
-        for row in (*here.matrix.floors, *here.matrix.toolkit_drivers)
-        if numbers(row.cuda) > numbers(here.driver_cuda)
+        for row in (*situation.matrix.floors, *situation.matrix.toolkit_drivers)
+        if numbers(row.cuda) > numbers(situation.driver_cuda)
     ]
     for row in sorted(newer, key=lambda row: numbers(row.cuda)):
-        release = here.driver_release(row)
+        release = situation.driver_release(row)
         if release is not None:
             cuda = row.cuda if "." in row.cuda else f"{row.cuda}.0"
             unnamed = {name: text for name, text in facts.sources.items() if name != "gpus"}
             driver = Driver(version=release, cuda=cuda)  # it has not named the GPUs
-            newer_driver = reason("newer-driver", floor=release)
+            newer_driver = reason("newer-driver", floor=release, cuda=major(row.cuda))
             yield _with_facts("driver", newer_driver, driver=driver, sources=unnamed)
-    refusal = unsupported_gpu(here)
+    refusal = unsupported_gpu(situation)
     if refusal is not None and refusal.code == "gpu-dropped":
         last = str(dict(refusal.values)["last"])
         older = Driver(version=last.removeprefix("R"))
         yield _with_facts("driver", reason("older-driver", last=last), driver=older)
 
 
-def _forward_compatibility(here: Situation) -> Iterator[Step]:
+def _forward_compatibility(situation: Situation) -> Iterator[Step]:
     """Yield NVIDIA's packages with a newer driver library that its table allows here.
 
     Every GPU must be one for data centres, by its name; without a name by a compute capability
     that no other GPU has.
     """
-    facts = here.facts
+    facts = situation.facts
     platform, driver = facts.platform, facts.driver
     if platform.system != "linux" or platform.wsl or platform.jetson is not None:
         return
     if driver is None or not driver.version:
         return
-    if not here.gpus or not all(_is_for_data_centers(gpu, here) for gpu in here.gpus):
+    if not situation.gpus or not all(
+        _is_for_data_centers(gpu, situation) for gpu in situation.gpus
+    ):
         return
     branch = numbers(driver.version)[0]
-    for row in here.matrix.forward:
+    for row in situation.matrix.forward:
         if branch in row.branches:
             why = reason("forward-compatibility", package=row.package, cuda=row.cuda)
             yield _with_facts("driver", why, driver=driver._replace(cuda=row.cuda))
 
 
-def _is_for_data_centers(gpu: Gpu, here: Situation) -> bool:
+def _is_for_data_centers(gpu: Gpu, situation: Situation) -> bool:
     if gpu.name and product_name(gpu.name):
-        return product_name(gpu.name) in set(map(product_name, here.matrix.data_center))
+        return product_name(gpu.name) in set(map(product_name, situation.matrix.data_center))
     return gpu.compute_capability in _DATA_CENTER_CHIPS
 
 
-def _other_platforms(here: Situation) -> Iterator[Step]:
+def _other_platforms(situation: Situation) -> Iterator[Step]:
     """Yield an x86-64 machine where this one has no build, and the newer glibcs of its builds."""
-    facts = here.facts
-    builds = [build for build in here.matrix.builds if build.platform == here.platform]
+    facts = situation.facts
+    builds = [build for build in situation.matrix.builds if build.platform == situation.platform]
     if not builds:
         platform = facts.platform._replace(machine="x86_64")
         yield _with_facts("platform", reason("other-machine"), platform=platform)
-    floors = {build.glibc for build in builds if not glibc_suffices(here, build.glibc)}
+    floors = {build.glibc for build in builds if not glibc_suffices(situation, build.glibc)}
     for floor in sorted(filter(None, floors), key=numbers):
         newer = facts.platform._replace(libc=f"glibc {floor}")
         yield _with_facts("platform", reason("newer-glibc", glibc=floor), platform=newer)
 
 
-def _other_pythons(here: Situation) -> Iterator[Step]:
+def _other_pythons(situation: Situation) -> Iterator[Step]:
     """Yield the other Pythons that the matrix has wheels for, the nearest first."""
-    facts = here.facts
+    facts = situation.facts
     present = numbers(facts.python.version)
     name = "Python" if facts.python.implementation == "cpython" else "CPython"
     minors = {
         int(wheel.python.removeprefix("cp3").rstrip("t"))
-        for build in here.matrix.builds
+        for build in situation.matrix.builds
         for wheel in build.wheels
         if not wheel.python.endswith("m")  # nothing can be installed into so old a Python
     }

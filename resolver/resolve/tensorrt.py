@@ -23,53 +23,61 @@ from .components import Component
 from .situation import Situation
 
 
-def tensorrt_for(build: Build, here: Situation) -> Component | None:
+def tensorrt_for(build: Build, situation: Situation) -> Component | None:
     """Return the wheel of TensorRT's libraries for `build`, if the user wants TensorRT.
 
     None where the system has the library that the build links, or where no wheel is known.
     """
     wanted = library_major(build.tensorrt or "")
-    if here.options.provider != "tensorrt" or wanted is None or is_of_system(wanted, here):
+    if (
+        situation.options.provider != "tensorrt"
+        or wanted is None
+        or is_of_system(wanted, situation)
+    ):
         return None
-    for row in here.matrix.tensorrt:
+    for row in situation.matrix.tensorrt:
         fits = (row.cuda, major(row.version)) == (major(build.cuda), wanted)
-        if not fits or here.platform not in row.platforms:
+        if not fits or situation.platform not in row.platforms:
             continue
-        package = here.package(row.name)
+        package = situation.package(row.name)
         kept = package is not None and package.intact and major(package.version) == wanted
         return Component(
             release=Release(
                 name=row.name,
                 version=package.version if package and kept else row.version,
-                platform=here.platform,
+                platform=situation.platform,
                 python=None,
                 glibc=row.glibc,
                 size=0,
                 sha256="",
                 file="",
-                index_url=here.options.tensorrt_index.rstrip("/"),
+                index_url=situation.options.tensorrt_index.rstrip("/"),
             ),
             installed=kept,
         )
     return None
 
 
-def displaced_by(component: Component | None, here: Situation) -> set[str]:
+def displaced_by(component: Component | None, situation: Situation) -> set[str]:
     """Return the installed distributions that own the same folder as the wheel of `component`."""
     if component is None:
         return set()
-    names = {row.name for row in here.facts.packages if LIBRARIES_WHEEL.fullmatch(row.name)}
+    names = {
+        package.name
+        for package in situation.facts.packages
+        if LIBRARIES_WHEEL.fullmatch(package.name)
+    }
     return names - {component.release.name}
 
 
 def tensorrt_findings(
-    here: Situation, build: Build, component: Component | None = None
+    situation: Situation, build: Build, component: Component | None = None
 ) -> Iterator[Finding]:
     """Say that none of the installed TensorRTs is the one that `build` links.
 
-    `component` is the wheel that the plan has; what it brings, the plan mends.
+    `component` is the wheel that the plan has; what it brings, the plan fixes.
     """
-    wanted, facts = library_major(build.tensorrt or ""), here.facts
+    wanted, facts = library_major(build.tensorrt or ""), situation.facts
     installed: list[tuple[Fact, str]] = [
         (Named(package.name, package.version), found)
         for package in facts.packages
@@ -104,6 +112,6 @@ def tensorrt_findings(
     )
 
 
-def is_of_system(wanted: str, here: Situation) -> bool:
-    """Tell whether the loader finds TensorRT of the major `wanted` outside the wheels."""
-    return any(library_major(library.name) == wanted for library in here.facts.libraries)
+def is_of_system(wanted: str, situation: Situation) -> bool:
+    """Return whether the loader finds TensorRT of the major `wanted` outside the wheels."""
+    return any(library_major(library.name) == wanted for library in situation.facts.libraries)

@@ -39,7 +39,7 @@ Works = Callable[[Build, Situation], bool]
 class TorchChoice(NamedTuple):
     """A torch, and the environment with it."""
 
-    there: Situation
+    situation: Situation
     """As if it were installed already."""
     build: Build
     """Of onnxruntime-gpu."""
@@ -61,10 +61,10 @@ class TorchSearch(NamedTuple):
     """The builds that come before the choice, and do not fit."""
 
 
-def chooses_torch(here: Situation) -> bool:
-    """Tell whether the options ask to choose a torch."""
-    wish = here.options.torch
-    return wish != "keep" and (wish != "match" or here.torch is not None)
+def chooses_torch(situation: Situation) -> bool:
+    """Return whether the options ask to choose a torch."""
+    wish = situation.options.torch
+    return wish != "keep" and (wish != "match" or situation.torch is not None)
 
 
 def torch_of_lines(options: PlanOptions, facts: Facts) -> str:
@@ -86,55 +86,63 @@ def torch_of_lines(options: PlanOptions, facts: Facts) -> str:
     return wish or "keep"
 
 
-def without_torch(here: Situation) -> Situation:
-    """Return `here` without torch, torchvision and torchaudio: nothing works only with them."""
-    staying = [row for row in here.facts.packages if row.name not in {TORCH, *DOMAIN_LIBRARIES}]
-    options = here.options._replace(torch="keep")
-    return changed(here, facts=here.facts._replace(packages=tuple(staying)), options=options)
+def without_torch(situation: Situation) -> Situation:
+    """Return `situation` without torch, torchvision and torchaudio: nothing requires them."""
+    staying = [
+        package
+        for package in situation.facts.packages
+        if package.name not in {TORCH, *DOMAIN_LIBRARIES}
+    ]
+    options = situation.options._replace(torch="keep")
+    return changed(
+        situation, facts=situation.facts._replace(packages=tuple(staying)), options=options
+    )
 
 
-def search_torch(here: Situation, builds: Sequence[Build], works: Works) -> TorchSearch:
+def search_torch(situation: Situation, builds: Sequence[Build], works: Works) -> TorchSearch:
     """Return the torch for the first of `builds` of onnxruntime-gpu, best first, that `works`."""
     rejected: list[Rejected] = []
-    for release in _releases(here):
+    for release in _releases(situation):
         able: list[tuple[TorchBuild, Situation, dict[str, Wheel]]] = []
-        for build in sorted(release, key=lambda build: preference(build, here)):
-            refusal = against_machine(build, here)
-            tried = refusal or _tried(build, here)
+        for build in sorted(release, key=lambda build: preference(build, situation)):
+            refusal = against_machine(build, situation)
+            tried = refusal or _tried(build, situation)
             if isinstance(tried, Reason):
                 rejected.append(_rejection(build, tried, machine=refusal is not None))
             else:
                 able.append((build, *tried))
         for wanted in builds:
-            for _, there, wheels in able:
-                if works(wanted, there):
-                    return TorchSearch(_choice(wanted, here, there, wheels), tuple(rejected))
+            for _, with_torch, wheels in able:
+                if works(wanted, with_torch):
+                    return TorchSearch(
+                        _choice(wanted, situation, with_torch, wheels), tuple(rejected)
+                    )
         alone = reason("torch-without-partner")
         rejected += [_rejection(build, alone, machine=False) for build, _, _ in able]
     return TorchSearch(choice=None, rejected=tuple(rejected))
 
 
-def nearest_runnable(here: Situation) -> TorchBuild | None:
-    """Return the build nearest to the torch of `here` that the machine and its Python can run.
+def nearest_runnable(situation: Situation) -> TorchBuild | None:
+    """Return the build nearest to the torch of `situation` that the machine and its Python can run.
 
     A release that every installed package allows goes first.
     """
-    anything = here._replace(options=here.options._replace(torch="match"))
+    anything = situation._replace(options=situation.options._replace(torch="match"))
     able = [
         build
         for release in _releases(anything)
-        for build in sorted(release, key=lambda build: preference(build, here))
-        if against_machine(build, here) is None
+        for build in sorted(release, key=lambda build: preference(build, situation))
+        if against_machine(build, situation) is None
     ]
-    allowed = (build for build in able if not refusing_release(build.version, here))
+    allowed = (build for build in able if not refusing_release(build.version, situation))
     return next(allowed, next(iter(able), None))
 
 
-def refusing_release(release: str, here: Situation) -> list[Demand]:
+def refusing_release(release: str, situation: Situation) -> list[Demand]:
     """Return what does not allow this release of torch; torchvision and torchaudio may change."""
     return [
         demand
-        for demand in here.demanded(TORCH)
+        for demand in situation.demanded(TORCH)
         if demand.distribution not in DOMAIN_LIBRARIES and not allows(demand.specifier, release)
     ]
 
@@ -144,25 +152,25 @@ def _rejection(build: TorchBuild, why: Reason, *, machine: bool) -> Rejected:
     return Rejected(TORCH, name, machine=(why,)) if machine else Rejected(TORCH, name, (), (why,))
 
 
-def _releases(here: Situation) -> Iterator[list[TorchBuild]]:
+def _releases(situation: Situation) -> Iterator[list[TorchBuild]]:
     """Yield the builds of each release that is wished for, the nearest release first."""
-    wish = here.options.torch
+    wish = situation.options.torch
     of_cuda = re.fullmatch(CUDA_LABEL, wish) is not None
     wanted = SpecifierSet("" if wish == "match" or of_cuda else wish)
     labelled = "+" in wish
-    installed_build = here.torch.build if here.torch else None
+    installed_build = situation.torch.build if situation.torch else None
     by_release: dict[str, list[TorchBuild]] = {}
-    for build in here.matrix.torch.of(here.platform):
+    for build in situation.matrix.torch.of(situation.platform):
         # A label (`+cu128`) asks for the build of PyTorch's own index.
         if of_cuda and build.local != wish:
             continue
         if build.cuda and allows(wanted, build.name) and not (labelled and build.wheels):
-            rows = by_release.setdefault(build.version, [])
-            on_pypi = any(row.wheels and row.local == build.local for row in rows)
+            builds = by_release.setdefault(build.version, [])
+            on_pypi = any(known.wheels and known.local == build.local for known in builds)
             if not on_pypi or build == installed_build:
-                rows.append(build)
+                builds.append(build)
     order = sorted(by_release, key=newest_first)
-    installed = version(here.torch.version) if here.torch else None
+    installed = version(situation.torch.version) if situation.torch else None
     if installed is None or not allows(wanted, str(installed)):
         order.reverse()
     else:
@@ -189,45 +197,49 @@ def _nearest_first(releases: Sequence[str], to: Version) -> list[str]:
     return sorted(descending, key=distance)
 
 
-def _tried(build: TorchBuild, here: Situation) -> tuple[Situation, dict[str, Wheel]] | Reason:
-    """Return `here` as if `build` were installed and the wheels for that, or why it cannot be."""
-    if here.torch is not None and build == here.torch.build:
-        kept = [here.package(name) for name in (TORCH, *DOMAIN_LIBRARIES)]
-        wheels = {row.name: kept_wheel(row, build, here) for row in kept if row is not None}
-        return here, wheels
-    wheels = {TORCH: wheel_of_torch(TORCH, build, build.version, build.wheels, here)}
+def _tried(build: TorchBuild, situation: Situation) -> tuple[Situation, dict[str, Wheel]] | Reason:
+    """Return `situation` as if `build` were installed, and its wheels; or why it cannot be."""
+    if situation.torch is not None and build == situation.torch.build:
+        kept = [situation.package(name) for name in (TORCH, *DOMAIN_LIBRARIES)]
+        wheels = {
+            wheel.name: kept_wheel(wheel, build, situation) for wheel in kept if wheel is not None
+        }
+        return situation, wheels
+    wheels = {TORCH: wheel_of_torch(TORCH, build, build.version, build.wheels, situation)}
     for name in DOMAIN_LIBRARIES:
-        if here.package(name) is None:
+        if situation.package(name) is None:
             continue
-        companion = matching_domain_library(name, build, here)
+        companion = matching_domain_library(name, build, situation)
         if companion is None:
             return reason("torch-without-companion", name=name)
-        wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, here)
-    for demand in refusing_release(wheels[TORCH].version, here):
+        wheels[name] = wheel_of_torch(name, build, companion.version, companion.wheels, situation)
+    for demand in refusing_release(wheels[TORCH].version, situation):
         return reason("demand-conflict", by=demand.by, requires=demand.of(TORCH))
-    replaced = [Package(name=name, version=row.version) for name, row in wheels.items()]
-    staying = [row for row in here.facts.packages if row.name not in wheels]
-    facts = here.facts._replace(packages=(*staying, *replaced))
-    return changed(here, facts=facts), wheels
+    replaced = [Package(name=name, version=wheel.version) for name, wheel in wheels.items()]
+    staying = [package for package in situation.facts.packages if package.name not in wheels]
+    facts = situation.facts._replace(packages=(*staying, *replaced))
+    return changed(situation, facts=facts), wheels
 
 
-def why_torch(here: Situation, choice: TorchChoice | None) -> Iterator[Reason]:
+def why_torch(situation: Situation, choice: TorchChoice | None) -> Iterator[Reason]:
     """Yield why the torch of `choice` was chosen."""
     if choice is None:
         return
     name, cuda = f"{TORCH} {choice.torch.version}", major(choice.build.cuda)
     if choice.torch not in choice.install:
         yield reason("why-torch-kept", torch=name, cuda=cuda)
-    elif here.torch is None:
+    elif situation.torch is None:
         yield reason("why-torch-newest", torch=name, cuda=cuda)
     else:
-        yield reason("why-torch-nearest", torch=name, cuda=cuda, before=here.torch.name)
+        yield reason("why-torch-nearest", torch=name, cuda=cuda, before=situation.torch.name)
 
 
 def _choice(
-    build: Build, here: Situation, there: Situation, wheels: dict[str, Wheel]
+    build: Build, situation: Situation, with_torch: Situation, wheels: dict[str, Wheel]
 ) -> TorchChoice:
-    intact = {(row.name, row.version) for row in here.facts.packages if row.intact}
+    intact = {
+        (package.name, package.version) for package in situation.facts.packages if package.intact
+    }
     chosen = tuple(wheel for _, wheel in sorted(wheels.items()))
     install = tuple(wheel for wheel in chosen if (wheel.name, wheel.version) not in intact)
-    return TorchChoice(there=there, build=build, wheels=chosen, install=install)
+    return TorchChoice(situation=with_torch, build=build, wheels=chosen, install=install)

@@ -27,7 +27,7 @@ class InstalledTorch(NamedTuple):
     build: TorchBuild | None
     """What the matrix knows of it; None where it does not know the build."""
     cuda: str | None
-    """`12.8`, or only the major where nothing tells more; None: no CUDA in it, or not known."""
+    """`12.8`, or only the major where nothing more is known; None: no CUDA in it, or not known."""
     without_cuda: bool
     """It is built for the CPU, or for GPUs of others."""
 
@@ -64,7 +64,7 @@ def installed_torch_of(package: Package, table: TorchTable, platform: str) -> In
         build = alike[0] if alike else None
         cuda: str | None = f"{labelled[1]}.{labelled[2]}"
     else:
-        on_pypi = next((row for row in builds if row.wheels and not local), None)
+        on_pypi = next((build for build in builds if build.wheels and not local), None)
         build = on_pypi if on_pypi and _may_be_from_pypi(package, on_pypi) else None
         cuda = build.cuda if build else _major_required(package.requires)
     return InstalledTorch(
@@ -76,12 +76,12 @@ def installed_torch_of(package: Package, table: TorchTable, platform: str) -> In
 
 
 def _may_be_from_pypi(package: Package, build: TorchBuild) -> bool:
-    """Tell whether `package` may be the build on PyPI: conda's requires none of NVIDIA's wheels."""
+    """Return whether `package` may be the build on PyPI: conda's requires no NVIDIA wheels."""
     return not build.pins or not package.requires or _major_required(package.requires) is not None
 
 
 def _major_required(requires: Iterable[str]) -> str | None:
-    """Return the CUDA major that requirements on NVIDIA's wheels tell, or None."""
+    """Return the CUDA major that requirements on NVIDIA's wheels show, or None."""
     for line in requires:
         wanted = requirement(line)
         if wanted is None:

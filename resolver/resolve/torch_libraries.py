@@ -15,22 +15,22 @@ from .situation import Situation
 
 
 def releases_in_torch(
-    distribution: Distribution, needs: Sequence[LibraryNeed], here: Situation
+    distribution: Distribution, needs: Sequence[LibraryNeed], situation: Situation
 ) -> Iterator[Release]:
     """Yield the release of `distribution` whose libraries the installed torch brings, if it does.
 
     None where a tool or the user's requirements make the environment anew: what they bring for
     torch is theirs to change. Where its files were seen, all of `needs` are among them.
     """
-    package, build = here.package(TORCH), here.torch.build if here.torch else None
-    if package is None or build is None or here.facts.platform.system != "windows":
+    package, build = situation.package(TORCH), situation.torch.build if situation.torch else None
+    if package is None or build is None or situation.facts.platform.system != "windows":
         return
-    stays = package.intact and not package.outside and here.facts.python.project is None
-    version = build.carried.get(distribution.name) if not here.options.requirements else None
-    for row in distribution.releases if stays and version else ():
-        if (row.version, row.platform) == (version, here.platform):
-            contents = libraries_of(distribution, row)
+    stays = package.intact and not package.outside and situation.facts.python.project is None
+    version = build.carried.get(distribution.name) if not situation.options.requirements else None
+    for release in distribution.releases if stays else ():
+        if (release.version, release.platform) == (version, situation.platform):
+            contents = libraries_of(distribution, release)
             seen = {path.rpartition("/")[2] for path in package.libraries}
             own = seen.intersection(contents.libraries if contents else ())
             if not seen or (own and own.issuperset(need.library for need in needs)):
-                yield row._replace(index_url=IN_TORCH)
+                yield release._replace(index_url=IN_TORCH)

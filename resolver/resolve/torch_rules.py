@@ -13,12 +13,12 @@ from .release_checks import oldest_that_serves, too_old_driver, too_old_glibc
 from .situation import Situation
 
 
-def against_torch(build: Build, here: Situation) -> Iterator[Reason]:
-    """Yield why the torch of `here` and `build` cannot be loaded into one process.
+def against_torch(build: Build, situation: Situation) -> Iterator[Reason]:
+    """Yield why the torch of `situation` and `build` cannot be loaded into one process.
 
     The versions of NVIDIA's wheels that torch pins are requirements like any other.
     """
-    torch = here.torch
+    torch = situation.torch
     if torch is None or torch.cuda is None:
         return
     if major(torch.cuda) != major(build.cuda):
@@ -26,55 +26,55 @@ def against_torch(build: Build, here: Situation) -> Iterator[Reason]:
     elif torch.cudnn is not None and major(torch.cudnn) != build.cudnn:
         yield reason("torch-other-cudnn", torch=torch.by, cudnn=torch.cudnn, needs=build.cudnn)
     elif torch.build is not None and torch.build.carried:
-        yield from _too_old_inside(build, torch.build, here)
+        yield from _too_old_inside(build, torch.build, situation)
 
 
-def _too_old_inside(build: Build, torch: TorchBuild, here: Situation) -> Iterator[Reason]:
+def _too_old_inside(build: Build, torch: TorchBuild, situation: Situation) -> Iterator[Reason]:
     """Yield the libraries in `torch/lib` that lack symbols that the provider needs."""
     for need in build.needs:
         present = torch.carried.get(need.distribution or "")
-        floor = oldest_that_serves(need, here)
+        floor = oldest_that_serves(need, situation)
         if present is not None and floor is not None and not at_least(present, floor):
             yield reason(
                 "torch-library-old",
                 torch=torch.name,
-                by=here.torch.by if here.torch else (),
+                by=situation.torch.by if situation.torch else (),
                 library=need.library,
                 found=present,
                 needs=floor,
             )
 
 
-def against_machine(build: TorchBuild, here: Situation) -> Reason | None:
-    """Return why `build` of torch cannot run on the machine and the Python of `here`, or None."""
-    if here.abi not in build.pythons:
-        return reason("no-wheel-python", python=here.abi)
+def against_machine(build: TorchBuild, situation: Situation) -> Reason | None:
+    """Return why `build` of torch cannot run on this machine and Python, or None."""
+    if situation.abi not in build.pythons:
+        return reason("no-wheel-python", python=situation.abi)
     return (
-        too_old_glibc(build.glibc, here)
-        or too_old_driver(build.cuda or "", here)
-        or without_code(build, here)
+        too_old_glibc(build.glibc, situation)
+        or too_old_driver(build.cuda or "", situation)
+        or without_code(build, situation)
     )
 
 
-def without_code(build: TorchBuild, here: Situation) -> Reason | None:
+def without_code(build: TorchBuild, situation: Situation) -> Reason | None:
     """Return which GPU finds no code in `build` that it can run, or None.
 
     PTX does not count: torch for a GPU that its cuBLAS and cuDNN have no machine code for fails.
     """
-    for capability in capabilities(here):
+    for capability in capabilities(situation):
         if runs_on(build.sass, (), capability) == "no":
             return no_gpu_code(capability, build)
     return None
 
 
-def preference(build: TorchBuild, here: Situation) -> tuple[object, ...]:
+def preference(build: TorchBuild, situation: Situation) -> tuple[object, ...]:
     """Return the key that sorts builds of one release, the best first.
 
     The installed one; a CUDA that the driver supports before one that it runs by minor-version
     compatibility; of the former the newest, of the latter the oldest.
     """
-    installed = here.torch is not None and build == here.torch.build
+    installed = situation.torch is not None and build == situation.torch.build
     cuda = numbers(build.cuda or "")
-    native = here.driver_cuda is None or numbers(here.driver_cuda) >= cuda
+    native = situation.driver_cuda is None or numbers(situation.driver_cuda) >= cuda
     order = tuple(-number for number in cuda) if native else cuda
     return (not installed, order)

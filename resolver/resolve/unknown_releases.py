@@ -49,10 +49,11 @@ class UnknownRelease(NamedTuple):
 
 
 def is_unknown(package: Package, matrix: Matrix, platform: str) -> bool:
-    """Tell whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
+    """Return whether `package` is an NVIDIA distribution of a release that the matrix lacks."""
     distribution = matrix.distributions.get(package.name)
     return distribution is not None and not any(
-        row.version == package.version and row.platform == platform for row in distribution.releases
+        release.version == package.version and release.platform == platform
+        for release in distribution.releases
     )
 
 
@@ -63,15 +64,15 @@ def without_known_files(facts: Facts, matrix: Matrix) -> tuple[Package, ...]:
     """
     platform = facts.platform.key
     return tuple(
-        row
-        if row.name == TORCH or is_unknown(row, matrix, platform)
-        else row._replace(libraries=())
-        for row in facts.packages
+        package
+        if package.name == TORCH or is_unknown(package, matrix, platform)
+        else package._replace(libraries=())
+        for package in facts.packages
     )
 
 
 def is_unknown_build(facts: Facts, matrix: Matrix) -> bool:
-    """Tell whether the installed onnxruntime-gpu is a build that the matrix lacks.
+    """Return whether the installed onnxruntime-gpu is a build that the matrix lacks.
 
     It is another release, or one for another CUDA major under a number of PyPI's; where its
     provider was read, also one for a Python that PyPI has no wheel for.
@@ -96,14 +97,14 @@ def with_installed_releases(
 ) -> tuple[Matrix, tuple[UnknownRelease, ...]]:
     """Return `matrix` with a row for each installed release that it lacks, and those releases.
 
-    What gives onnxruntime the GPU by another way than onnxruntime-gpu is one of them.
+    What provides the GPU in place of onnxruntime-gpu is one of them.
     """
     matrix = with_owners_here(facts, matrix)
     platform, _ = _place(facts)
     unknown: list[UnknownRelease] = []
     distributions = dict(matrix.distributions)
     providers = dict(matrix.providers)
-    for package in sorted(facts.packages, key=lambda row: row.name):
+    for package in sorted(facts.packages, key=lambda package: package.name):
         if not package.intact or not is_unknown(package, matrix, platform):
             continue
         known = matrix.distributions[package.name]
@@ -130,20 +131,20 @@ def _place(facts: Facts) -> tuple[str, str]:
 
 
 def is_same_major(known: str, installed: str | None) -> bool:
-    """Tell whether a build for the CUDA `known` may be the one that says `installed` (or None)."""
+    """Return whether a build for the CUDA `known` may be one that says `installed` (or None)."""
     return numbers(installed or "")[:1] in {(), numbers(known)[:1]}
 
 
 def nearest_release(text: str, known: Distribution, platform: str) -> Release | None:
     """Return the newest release of the same major that is not newer, else the oldest of it."""
     line = [
-        row
-        for row in known.releases
-        if row.platform == platform and major(row.version) == major(text)
+        release
+        for release in known.releases
+        if release.platform == platform and major(release.version) == major(text)
     ]
-    line.sort(key=lambda row: newest_first(row.version))
+    line.sort(key=lambda release: newest_first(release.version))
     oldest = line[0] if line else None
-    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+    return next((release for release in reversed(line) if at_least(text, release.version)), oldest)
 
 
 def _with_release(
@@ -195,8 +196,8 @@ def _with_build(
         taken = like and f"{GPU_BUILD} {like.version}"
         taken = f"{package.name} {installed.like}" if installed.like else taken
         unknown = (*unknown, UnknownRelease(named.name, named.version, taken))
-    whole = package.name != GPU_BUILD or _is_whole(facts, package, matrix)
-    if not whole or (like is None and provider is None):
+    complete = package.name != GPU_BUILD or _is_complete(facts, package, matrix)
+    if not complete or (like is None and provider is None):
         return matrix, tuple(unknown)
     build = _build(installed, cuda or "", like, facts, matrix)
     toolkits = matrix.toolkits
@@ -208,16 +209,16 @@ def _with_build(
 def _wheel_of(plugin: Package, facts: Facts, matrix: Matrix) -> PluginWheel | None:
     """Return the wheel of this plugin that the matrix holds for this platform, the last one."""
     place = plugin.name, facts.platform.key
-    rows = (row for row in matrix.plugin_wheels if (row.name, row.platform) == place)
-    return next(rows, None)
+    wheels = (wheel for wheel in matrix.plugin_wheels if (wheel.name, wheel.platform) == place)
+    return next(wheels, None)
 
 
-def _is_whole(facts: Facts, package: Package, matrix: Matrix) -> bool:
+def _is_complete(facts: Facts, package: Package, matrix: Matrix) -> bool:
     folder = facts.onnxruntime
     others = [
-        row
-        for row in facts.packages
-        if row.name in matrix.owners and row.name != GPU_BUILD and not row.provided
+        other
+        for other in facts.packages
+        if other.name in matrix.owners and other.name != GPU_BUILD and not other.provided
     ]
     return (
         not others
@@ -251,7 +252,7 @@ def _nearest_build(text: str, cuda: str | None, matrix: Matrix, platform: str) -
     ]
     line.sort(key=lambda build: newest_first(build.version))
     oldest = line[0] if line and cuda is not None else None
-    return next((row for row in reversed(line) if at_least(text, row.version)), oldest)
+    return next((build for build in reversed(line) if at_least(text, build.version)), oldest)
 
 
 def _build(

@@ -57,7 +57,7 @@ def give_to_owner(path: str | Path, like: os.stat_result) -> None:
 
 
 def is_file(path: Path) -> bool:
-    """Tell whether a search finds a file at `path`: not where this user may not look.
+    """Return whether a search finds a file at `path`: not where this user may not look.
 
     `Path.is_file` raises PermissionError there up to Python 3.13.
     """

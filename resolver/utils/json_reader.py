@@ -36,23 +36,23 @@ def read_rows(stdout: str) -> Iterator[LenientObject]:
 
 
 class Events:
-    """What a child told in its lines: JSON objects, each of which has its `event`."""
+    """What a child reported in its lines: JSON objects, each of which has its `event`."""
 
     def __init__(self, stdout: str) -> None:
-        self._told: dict[str | None, list[LenientObject]] = {}
+        self._by_event: dict[str | None, list[LenientObject]] = {}
         for row in read_rows(stdout):
-            self._told.setdefault(row.text("event"), []).append(row)
+            self._by_event.setdefault(row.text("event"), []).append(row)
 
     def __contains__(self, event: str) -> bool:
-        return event in self._told
+        return event in self._by_event
 
     def all(self, event: str) -> Sequence[LenientObject]:
         """Return all events of this kind, in their order."""
-        return self._told.get(event, ())
+        return self._by_event.get(event, ())
 
     def last(self, event: str) -> LenientObject:
-        """Return the last event of this kind; an empty object where it was not told."""
-        return self._told.get(event, [LenientObject({})])[-1]
+        """Return the last event of this kind; an empty object where there was none."""
+        return self._by_event.get(event, [LenientObject({})])[-1]
 
 
 class LenientObject:
@@ -62,7 +62,7 @@ class LenientObject:
         self._value = value
 
     def has(self, key: str) -> bool:
-        """Tell whether the key exists, whatever its value."""
+        """Return whether the key exists, whatever its value."""
         return key in self._value
 
     def text(self, key: str) -> str | None:
@@ -75,7 +75,7 @@ class LenientObject:
         return value if value and form.fullmatch(value) else None
 
     def flag(self, key: str) -> bool:
-        """Tell whether the value is true."""
+        """Return whether the value is true."""
         return self._value.get(key) is True
 
     def integer(self, key: str) -> int | None:
@@ -100,7 +100,7 @@ class LenientObject:
         return [LenientObject(_of_type(row, dict) or {}) for row in self.values(key) or ()]
 
     def mapping(self, key: str) -> Mapping[str, object]:
-        """Return an object as it is, or an empty one."""
+        """Return an object, or an empty one."""
         return _of_type(self._value.get(key), dict) or {}
 
     def items(self) -> list[tuple[str, object]]:
@@ -150,12 +150,12 @@ class StrictObject:
         return f"{self._path}.{name}" if self._path else name
 
     def has(self, name: str) -> bool:
-        """Tell whether the key exists."""
+        """Return whether the key exists."""
         self._read.add(name)
         return name in self._value
 
     def null(self, name: str, *, required: bool = False) -> bool:
-        """Tell whether `name` is null or absent; a `required` key must exist."""
+        """Return whether `name` is null or absent; a `required` key must exist."""
         if not self.has(name) and required:
             raise self._refuse(self.key_path(name), cause("key-missing"))
         return self._value.get(name) is None

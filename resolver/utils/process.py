@@ -23,7 +23,7 @@ GRACE_SECONDS = 5.0
 left the process group may hold the pipe."""
 
 _PAUSE = 0.2
-"""Seconds between two looks at whether the user wants to end, where waiting does not tell."""
+"""Seconds between two looks at whether the user wants to end, where waiting does not show it."""
 _TERMINALS = frozenset({"SIGINT", "SIGQUIT", "SIGWINCH"})
 """What a terminal sends to all in front of it."""
 _PASSED_ON = ("SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
@@ -136,7 +136,7 @@ def run(
     )
 
 
-def attend(
+def run_in_foreground(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
@@ -175,7 +175,7 @@ def attend(
 
 
 def _terminal_is_ours() -> bool:
-    """Tell whether a terminal sends its Ctrl-C to us, and so to the children in our group."""
+    """Return whether a terminal sends its Ctrl-C to us, and so to the children in our group."""
     if sys.platform == "win32":
         return True
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 BEAT = 1.0
-"""Seconds between two signs of life of a step that says nothing by itself."""
+"""Seconds between two looks at whether a sign of life is due."""
 
 
 class Progress(Protocol):
@@ -28,22 +28,24 @@ def silent(_code: str, /, **_values: object) -> None:
 
 
 @contextlib.contextmanager
-def beating(progress: Progress) -> Iterator[None]:
-    """Report `working` once a second, with the seconds so far, as long as this lasts.
+def beating(beat: Callable[[], None]) -> Iterator[None]:
+    """Call `beat` once a second, as long as this lasts; not where there are no threads.
 
-    Whoever reads what is said may be gone: that is found out elsewhere.
+    Whoever reads what it says may be gone: that is found out elsewhere.
     """
     ended = threading.Event()
 
-    def beat() -> None:
-        seconds = 0
+    def run() -> None:
         with contextlib.suppress(OSError, ValueError):
             while not ended.wait(BEAT):
-                seconds += 1
-                progress("working", seconds=seconds)
+                beat()
 
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
+    thread = threading.Thread(target=run, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # in a browser
+        yield
+        return
     try:
         yield
     finally:

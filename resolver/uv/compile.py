@@ -17,7 +17,6 @@ from ..index.client import Index
 from ..index.config import IndexConfig, require_secure
 from ..index.pinning import files_in_folder
 from ..plan.wheels import Pinned, Wheel
-from ..utils.progress import Progress, beating
 from .environment import uv_environment
 from .failures import check_python, compile_failure
 from .indexes import indexes_of
@@ -30,13 +29,11 @@ _UNREADABLE = (OSError, LookupError, AttributeError, TypeError, ValueError, Recu
 """What parsing the output of uv may raise."""
 
 
-def compile_plan(
-    uv: Uv, question: Question, index: Index, folder: Path, progress: Progress
-) -> tuple[Pinned, ...]:
+def compile_plan(uv: Uv, question: Question, index: Index, folder: Path) -> tuple[Pinned, ...]:
     """Return the file of every wheel of the plan, and of all that is required and not installed.
 
     Those of the plan have the hash that the plan has; what it does not know of them, and all of the
-    others, is as their index tells it. Of the others there may be several files that fit, the best
+    others, is as their index lists it. Of the others there may be several files that fit, the best
     first. uv's files are written to `folder`. Raises Error `requirements-impossible` with the words
     of uv, `download-hash-mismatch` where an index has another file for one of the plan,
     `file-not-on-index`, `index-no-hash`, `python-prints`, those of `IndexConfig.absent` (offline),
@@ -50,7 +47,7 @@ def compile_plan(
         for url in indexes.others:
             require_secure(url, sources)
     folder.mkdir(parents=True, exist_ok=True)
-    near = {row.name for row in question.wheels if is_near(row, sources)}
+    near = {wheel.name for wheel in question.wheels if is_near(wheel, sources)}
     (folder / "pyproject.toml").write_text(project_text(question, indexes, near), "utf-8")
     settings = settings_text(question, exclude_newer=sources.exclude_newer)
     (folder / "uv.toml").write_text(settings, "utf-8")
@@ -67,8 +64,7 @@ def compile_plan(
     env = uv_environment(uv.environ, sources, indexes.variables(), cache=cache is not None)
     if sources.constraints:
         env["UV_CONSTRAINT"] = " ".join(sources.constraints)
-    with beating(progress):
-        done = uv.run(argv, env, RESOLVE_SECONDS)
+    done = uv.run(argv, env, RESOLVE_SECONDS)
     if done.returncode != 0:
         check_python(question.target, uv.environ, uv.runner)
         folders = (folder, cache or folder)
@@ -94,7 +90,7 @@ def _places(question: Question, sources: IndexConfig, folder: Path) -> list[str]
 
 
 def is_near(wheel: Wheel, sources: IndexConfig) -> bool:
-    """Tell whether the folder of `--find-links` has `wheel`, or one of its name and version."""
+    """Return whether the folder of `--find-links` has `wheel`, or one of its name and version."""
     if sources.find_links is None:
         return False
     if wheel.file:

@@ -72,18 +72,18 @@ def compile_failure(
     if _FULL.search(text):
         return _disk_full(folders)
     # A torch whose file nobody knows is the likeliest to be missing, whatever uv came upon first.
-    lacking = [row for row in question.wheels if not row.file or _names(text, row.name)]
-    lacking = [row for row in lacking if index.sources.near(row.file or "-") is None]
-    lacking.sort(key=lambda row: bool(row.file))
+    lacking = [wheel for wheel in question.wheels if not wheel.file or _names(text, wheel.name)]
+    lacking = [wheel for wheel in lacking if index.sources.near(wheel.file or "-") is None]
+    lacking.sort(key=lambda wheel: bool(wheel.file))
     if index.sources.offline:
         if lacking:
-            files = (row.file or f"{row.name} {row.version}" for row in lacking)
+            files = (wheel.file or f"{wheel.name} {wheel.version}" for wheel in lacking)
             return index.sources.absent(", ".join(files))
     else:
         fit = WheelTarget(python=question.version, tags=question.tags)
-        for row in lacking:
-            with _pointing(row.index_url, question.wheels):
-                check_offered(row, index, fit)
+        for wheel in lacking:
+            with _pointing(wheel.index_url, question.wheels):
+                check_offered(wheel, index, fit)
         for name in dict.fromkeys(_ABSENT.findall(text)):
             _check_page(index, PYPI, name)
         for url in _addresses(text):
@@ -167,5 +167,5 @@ def _addresses(text: str) -> Iterator[str]:
 
 
 def _names(text: str, name: str) -> bool:
-    """Tell whether uv's words are about the distribution `name`."""
+    """Return whether uv's words are about the distribution `name`."""
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None

@@ -1,4 +1,4 @@
-"""Which package indexes uv is told of, what each is called, and who may log in there."""
+"""Which package indexes uv is given, what each is called, and who may log in there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Indexes(NamedTuple):
     behind: str | None = None
     """One of the others; see `Question.behind`."""
     logins: tuple[tuple[str, str | None, str | None], ...] = ()
-    """Scheme and host, user name and password of those that a configured address tells."""
+    """Scheme and host, user name and password of those in a configured address."""
 
     def name_of(self, url: str) -> str:
         """Return what the index at `url` is called; `pypi` and the like is the default one."""
@@ -38,14 +38,14 @@ class Indexes(NamedTuple):
         return {self.name_of(url): url for url in self.others if url != self.behind}
 
     def variables(self, *, together: bool = False) -> dict[str, str]:
-        """Return the environment variables that tell uv of them.
+        """Return the environment variables that name them to uv.
 
         With `together` uv looks nothing up, and only has to know who may log in where. Source: https://docs.astral.sh/uv/concepts/indexes/.
         """
-        here = f"{DEFAULT}={self.default}"
-        named = {"UV_DEFAULT_INDEX": here}
+        default = f"{DEFAULT}={self.default}"
+        named = {"UV_DEFAULT_INDEX": default}
         if self.behind and not together:
-            named["UV_INDEX"] = here
+            named["UV_INDEX"] = default
             named["UV_DEFAULT_INDEX"] = f"{self.name_of(self.behind)}={self.behind}"
             named["UV_INDEX_STRATEGY"] = "unsafe-first-match"
         if self.others and together:
@@ -61,7 +61,7 @@ class Indexes(NamedTuple):
 
 def indexes_of(sources: IndexConfig, wheels: Iterable[Wheel], behind: str | None = None) -> Indexes:
     """Return the indexes that have `wheels`; `behind` is one of them."""
-    urls = (row.index_url for row in wheels if row.index_url != sources.index_url)
+    urls = (wheel.index_url for wheel in wheels if wheel.index_url != sources.index_url)
     others = tuple(dict.fromkeys(url for url in urls if "://" in url))
     named = (sources.index_url, sources.torch_index, sources.tensorrt_index)
     return Indexes(

@@ -1,7 +1,7 @@
 """Install wheels, each with its hash, into a prefix: `uv pip install --prefix`.
 
 uv takes them from its user's cache or brings them there, and links the files from it. Nothing of
-the environment itself is changed: it only tells which Python the scripts will name.
+the environment itself is changed: it only decides which Python the scripts will name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..index.config import IndexConfig
 from ..plan.wheels import Pinned
 from ..utils.child_environment import child_environment
 from ..utils.process import Finished, temporary_in
-from ..utils.progress import Progress, beating
+from ..utils.progress import Progress
 from .compile import may_cache
 from .environment import uv_environment
 from .failures import check_python, install_failure
@@ -103,8 +103,7 @@ def _install(
         argv.append("--offline")
         return _run_guarded(uv, argv, env, into)
     drawn = DrawnProgress(wheels, progress).hear
-    with beating(progress):
-        return _run_guarded(uv, argv, env | {"TERM": "xterm"}, into, drawn=drawn)
+    return _run_guarded(uv, argv, env | {"TERM": "xterm"}, into, drawn=drawn)
 
 
 def _run_guarded(

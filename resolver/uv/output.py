@@ -22,7 +22,7 @@ from .project import Question, installed_versions
 
 _GLIBC_MINORS = (17, 28, *range(31, 41))
 """The manylinux_2_… that `--python-platform` of uv has; 18 to 27 are taken as 17."""
-_Row = Mapping[str, object]
+_Entry = Mapping[str, object]
 
 
 def parse_uv_output(
@@ -36,13 +36,13 @@ def parse_uv_output(
     where an index gives no SHA-256, `file-not-on-index` and `download-hash-mismatch` of a wheel of
     the plan.
     """
-    packages = cast("list[_Row]", tomllib.loads(text).get("packages", []))
-    by_name: dict[str, _Row] = {
+    packages = cast("list[_Entry]", tomllib.loads(text).get("packages", []))
+    by_name: dict[str, _Entry] = {
         canonicalize_name(str(package["name"])): package for package in packages
     }
-    ours = {row.name: row for row in question.wheels}
-    for row in question.wheels:
-        yield _of_plan(row, list(_files(by_name[row.name], folder)), question)
+    ours = {wheel.name: wheel for wheel in question.wheels}
+    for planned in question.wheels:
+        yield _of_plan(planned, list(_files(by_name[planned.name], folder)), question)
     installed = installed_versions(question.target) if question.target else {}
     for name, package in by_name.items():
         if name in ours or "archive" in package:
@@ -67,65 +67,67 @@ def parse_uv_output(
             yield Pinned(wheel=wheel, url=url)
 
 
-def _files(package: _Row, folder: Path) -> Iterator[tuple[str, str, _Row]]:
+def _files(package: _Entry, folder: Path) -> Iterator[tuple[str, str, _Entry]]:
     """Yield name, address and row of each wheel: `{url = "…", size = 9, hashes = {sha256 = "…"}}`.
 
     What lies in a folder of this machine comes first.
     """
-    rows = cast("list[_Row]", package.get("wheels", []))
-    named = [(str(row.get("url") or (folder / str(row["path"])).as_uri()), row) for row in rows]
-    for url, row in sorted(named, key=lambda one: not one[0].startswith("file:")):
-        yield plain_name(unquote(urlsplit(url).path)), url, row
+    wheels = cast("list[_Entry]", package.get("wheels", []))
+    named = [
+        (str(entry.get("url") or (folder / str(entry["path"])).as_uri()), entry) for entry in wheels
+    ]
+    for url, entry in sorted(named, key=lambda one: not one[0].startswith("file:")):
+        yield plain_name(unquote(urlsplit(url).path)), url, entry
 
 
 def _ranked(
-    files: Iterator[tuple[str, str, _Row]], question: Question
-) -> list[tuple[str, str, _Row]]:
+    files: Iterator[tuple[str, str, _Entry]], question: Question
+) -> list[tuple[str, str, _Entry]]:
     """Return the files that fit, the best first, each once."""
     ranks = {tag: rank for rank, tag in enumerate(question.tags)}
-    found: dict[str, tuple[int, tuple[str, str, _Row]]] = {}
-    for file, url, row in files:
-        here = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
-        if here:
-            found.setdefault(file, (min(here), (file, url, row)))
-    return [row for _, row in sorted(found.values(), key=lambda one: one[0])]
+    found: dict[str, tuple[int, tuple[str, str, _Entry]]] = {}
+    for file, url, entry in files:
+        fitting = [ranks[tag] for tag in parse_wheel_filename(file)[3] if tag in ranks]
+        if fitting:
+            found.setdefault(file, (min(fitting), (file, url, entry)))
+    return [entry for _, entry in sorted(found.values(), key=lambda one: one[0])]
 
 
-def _of_plan(wheel: Wheel, files: list[tuple[str, str, _Row]], question: Question) -> Pinned:
+def _of_plan(wheel: Wheel, files: list[tuple[str, str, _Entry]], question: Question) -> Pinned:
     """Return a wheel of the plan with its address, and its file where the plan does not know it."""
     if not wheel.sha256:
         ranked = _ranked(iter(files), question)
         if not ranked:
             raise KeyError(f"no wheel of {wheel.name} {wheel.version}")
-        file, url, row = ranked[0]
-        sha256 = _sha256(row, url, file)
-        return Pinned(wheel._replace(file=file, size=_size(row), sha256=sha256), url)
-    named = [(url, row) for file, url, row in files if file == wheel.file]
-    named += [(url, row) for _, url, row in files if _told(row) == wheel.sha256]
+        file, url, entry = ranked[0]
+        sha256 = _sha256(entry, url, file)
+        return Pinned(wheel._replace(file=file, size=_size(entry), sha256=sha256), url)
+    named = [(url, entry) for file, url, entry in files if file == wheel.file]
+    named += [(url, entry) for _, url, entry in files if _hash_of(entry) == wheel.sha256]
     if not named:
         url = without_credentials(files[0][1]) if files else "-"
         raise Error("file-not-on-index", file=wheel.file, url=url)
-    url, row = named[0]
-    if _told(row) not in {None, wheel.sha256}:
+    url, entry = named[0]
+    if _hash_of(entry) not in {None, wheel.sha256}:
         raise Error("download-hash-mismatch", file=wheel.file, url=without_credentials(url))
     return Pinned(wheel, url)
 
 
-def _size(row: _Row) -> int:
-    size = row.get("size", 0)
+def _size(entry: _Entry) -> int:
+    size = entry.get("size", 0)
     return size if isinstance(size, int) else 0
 
 
-def _told(row: _Row) -> str | None:
-    return cast("dict[str, str]", row.get("hashes", {})).get("sha256")
+def _hash_of(entry: _Entry) -> str | None:
+    return cast("dict[str, str]", entry.get("hashes", {})).get("sha256")
 
 
-def _sha256(row: _Row, url: str, file: str) -> str:
-    told = _told(row)
-    if told is None:
+def _sha256(entry: _Entry, url: str, file: str) -> str:
+    sha256 = _hash_of(entry)
+    if sha256 is None:
         page = without_credentials(url.rpartition("/")[0])
         raise Error("index-no-hash", file=file, url=page)
-    return told
+    return sha256
 
 
 def _index_of(url: str, indexes: Indexes) -> str:
@@ -153,7 +155,7 @@ def uv_platform(facts: Facts) -> str:
 
 
 def is_taken_as_older(facts: Facts) -> bool:
-    """Tell whether uv has no word for the glibc of the machine, and an older one stands for it."""
+    """Return whether uv has no word for the glibc of the machine, and takes an older one."""
     kind, (_, minor) = libc_tag(facts)
     linux = facts.platform.system == "linux" and kind == "glibc"
     return linux and not facts.python.free_threaded and _GLIBC_MINORS[0] < minor < _GLIBC_MINORS[1]

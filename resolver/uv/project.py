@@ -28,7 +28,7 @@ class Question:
     wheels: tuple[Wheel, ...]
     """Each is taken from its own index at its own version, and nothing else is asked of it."""
     unread: frozenset[str] = frozenset()
-    """The names of those whose own requirements count, and only their metadata tell them: torch."""
+    """The names of those whose own requirements count, and only their metadata has them: torch."""
     behind: str | None = None
     """The index of one of them, which is asked for what the default one does not have: PyTorch's,
     for what its torch requires. A newer version there is never chosen."""
@@ -52,19 +52,19 @@ class Question:
     @property
     def names(self) -> str:
         """What is asked for, for people."""
-        pinned = (f"{row.name}=={row.version}" for row in self.wheels)
+        pinned = (f"{wheel.name}=={wheel.version}" for wheel in self.wheels)
         return ", ".join(self.requires or pinned)
 
 
 def project_text(question: Question, indexes: Indexes, near: Collection[str]) -> str:
     """Return the pyproject.toml; the distributions `near` are in a folder of the user's."""
-    pins = [f"{row.name}=={row.version}" for row in question.wheels]
+    pins = [f"{wheel.name}=={wheel.version}" for wheel in question.wheels]
     project: dict[str, Value] = {"name": "ortgpu-fix-plan", "version": "0"}
     project["dependencies"] = Rows([*pins, *question.requires])
     sources: dict[str, Value] = {
-        row.name: {"index": indexes.name_of(row.index_url)}
-        for row in question.wheels
-        if row.name not in near
+        wheel.name: {"index": indexes.name_of(wheel.index_url)}
+        for wheel in question.wheels
+        if wheel.name not in near
     }
     return "\n".join(
         [
@@ -84,29 +84,30 @@ def settings_text(question: Question, *, exclude_newer: str | None) -> str:
     What the wheels of the plan require is in the plan: uv reads nothing of them. A limit of dates
     is for what uv chooses, not for what is chosen.
     """
-    known = [row for row in question.wheels if row.name not in question.unread]
+    known = [wheel for wheel in question.wheels if wheel.name not in question.unread]
     texts = [f"constraint-dependencies = [{', '.join(map(inline, question.within))}]\n"]
     if exclude_newer:
         texts.append(f"exclude-newer = {inline(exclude_newer)}\n")
-        exempt: dict[str, Value] = {row.name: False for row in question.wheels}
+        exempt: dict[str, Value] = {wheel.name: False for wheel in question.wheels}
         texts.append(single("exclude-newer-package", exempt) if exempt else "")
     texts += [
         table(
-            "dependency-metadata", {"name": row.name, "version": row.version, "requires-dist": []}
+            "dependency-metadata",
+            {"name": wheel.name, "version": wheel.version, "requires-dist": []},
         )
-        for row in known
+        for wheel in known
     ]
     return "\n".join(texts)
 
 
 def preferred_text(preferred: Mapping[str, str]) -> str:
     """Return a lock with these versions: uv keeps those that it can."""
-    rows = [
+    tables = [
         table("packages", {"name": name, "version": version})
         for name, version in sorted(preferred.items())
         if parsed(version) is not None
     ]
-    return "\n".join([_LOCK_HEAD, *rows])
+    return "\n".join([_LOCK_HEAD, *tables])
 
 
 def lock_text(pinned: Sequence[Pinned], default: str) -> str:
@@ -114,15 +115,15 @@ def lock_text(pinned: Sequence[Pinned], default: str) -> str:
 
     `default` is the address of the default index, by which uv's cache knows what comes from there.
     """
-    rows = []
+    tables = []
     for pin in pinned:
         wheel, index = pin.wheel, default if pin.wheel.index_url == PYPI else pin.wheel.index_url
         file: dict[str, Value] = {"name": wheel.file, "url": pin.url}
         file["hashes"] = {"sha256": wheel.sha256}
         package: dict[str, Value | None] = {"name": wheel.name, "version": wheel.version}
         package["index"] = index if "://" in index and not pin.url.startswith("file:") else None
-        rows.append(table("packages", package | {"wheels": Rows([file])}))
-    return "\n".join([_LOCK_HEAD, *rows])
+        tables.append(table("packages", package | {"wheels": Rows([file])}))
+    return "\n".join([_LOCK_HEAD, *tables])
 
 
 def constraints(
@@ -140,13 +141,13 @@ def constraints(
         except (InvalidRequirement, RecursionError) as error:
             raise Error("requirements-impossible", requires=line, said=str(error)) from error
         wanted.setdefault(canonicalize_name(requirement.name), []).append(requirement.specifier)
-    rows = []
+    pins = []
     for name, version in installed_versions(target).items():
         if name in movable or parsed(version) is None:
             continue
         if all(rule.contains(version, prereleases=True) for rule in wanted.get(name, [])):
-            rows.append(f"{name}=={version}")
-    return tuple(sorted(rows))
+            pins.append(f"{name}=={version}")
+    return tuple(sorted(pins))
 
 
 def installed_versions(target: Target) -> dict[str, str]:

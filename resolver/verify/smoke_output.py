@@ -42,7 +42,7 @@ class NeededLibrary:
 
     @property
     def driver(self) -> bool:
-        """Tell whether the error is due to the driver: the library is part of it, or needs it."""
+        """Return whether the error is due to the driver: the library is part of it, or needs it."""
         error = self.error or ""
         part = error and DRIVER_FILE.match(self.name)
         return bool(part or DRIVER_FILE.match(error) or DRIVER_SYMBOL.search(error))
@@ -123,13 +123,13 @@ class SmokeResult:
 
 def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
     """Read the output of the child, which may have ended early."""
-    told = Events(stdout)
-    last = told.last
+    events = Events(stdout)
+    last = events.last
     build, driver, needed = last("onnxruntime"), last("driver"), last("needed")
     step = filter(None, (last("doing").text(key) for key in ("what", "model", "gpu")))
     cuda = needed.matching("cuda", _VERSION) or build.matching("cuda", _VERSION)
     return SmokeResult(
-        ended="end" in told or ("onnxruntime" in told and not build.flag("whole")),
+        ended="end" in events or ("onnxruntime" in events and not build.flag("whole")),
         plain=last("start").flag("plain"),
         provider=last("start").text("provider") or GPU,
         visible=last("start").text("visible"),
@@ -148,32 +148,32 @@ def parse_smoke_output(stdout: str, stderr: str) -> SmokeResult:
             read_record(NeededLibrary, row, helped=row.text("helped") is not None)
             for row in needed.rows("libraries")
         ),
-        models=tuple(map(_model, told.all("model"))),
-        libraries=loaded_libraries(told),
+        models=tuple(map(_model, events.all("model"))),
+        libraries=loaded_libraries(events),
         torch_version=last("torch-found").text("version"),
         torch_cuda=last("torch-found").matching("cuda", _VERSION),
         torch=read_record(
             TorchResult,
             last("torch"),
-            runs=tuple(read_record(TorchRun, row) for row in told.all("torch-run")),
+            runs=tuple(read_record(TorchRun, row) for row in events.all("torch-run")),
         )
-        if "torch" in told
+        if "torch" in events
         else None,
         log=without_colours(stderr.replace("\0", "")),
     )
 
 
-def _model(row: LenientObject) -> ModelRun:
-    deviation, error = row.number("deviation"), row.text("error")
+def _model(event: LenientObject) -> ModelRun:
+    deviation, error = event.number("deviation"), event.text("error")
     correct = deviation is not None and deviation <= TOLERANCE
     return read_record(
         ModelRun,
-        row,
+        event,
         nodes=tuple(
             PlacedNode(node.text("op") or "", node.text("provider") or "")
-            for node in row.rows("nodes")
+            for node in event.rows("nodes")
         ),
-        correct=correct if row.has("deviation") else None,
+        correct=correct if event.has("deviation") else None,
         error=HOST.sub("", error) if error else None,
     )
 
@@ -183,7 +183,7 @@ def without_colours(log: str) -> str:
     return HOST.sub("", _COLOURS.sub("", log))
 
 
-def loaded_libraries(told: Events) -> tuple[LoadedLibrary, ...]:
+def loaded_libraries(events: Events) -> tuple[LoadedLibrary, ...]:
     """Return the CUDA libraries that the child had loaded at last."""
-    rows = told.last("loaded").rows("libraries")
-    return tuple(read_record(LoadedLibrary, row) for row in rows)
+    libraries = events.last("loaded").rows("libraries")
+    return tuple(read_record(LoadedLibrary, library) for library in libraries)

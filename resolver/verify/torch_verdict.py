@@ -18,12 +18,12 @@ ORDERS: tuple[Order, ...] = ("first", "last")
 
 
 def needs_torch_check(alone: Verification) -> bool:
-    """Tell whether torch must be checked: it is for CUDA, and onnxruntime has no defect."""
+    """Return whether torch must be checked: it is for CUDA, and onnxruntime has no defect."""
     return alone.verdict in UP_TO_THE_DRIVER | {"works"} and alone.build is not None
 
 
 def needs_torch_alone(alone: Verification, orders: Mapping[Order, Verification]) -> bool:
-    """Tell whether one of `orders` failed, so that torch must be checked alone too."""
+    """Return whether one of `orders` failed, so that torch must be checked alone too."""
     return any(_problem(alone, both) is not None for both in orders.values())
 
 

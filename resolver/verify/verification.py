@@ -66,7 +66,7 @@ class ModelRun:
     error: str | None = None
 
     def ran_on(self, wanted: str) -> bool:
-        """Tell whether every node but the copies ran on the provider `wanted`."""
+        """Return whether every node but the copies ran on the provider `wanted`."""
         ran = [provider for op, provider in self.nodes if not op.startswith("Memcpy")]
         right = {GPU, PLUGGED} if wanted == GPU else {wanted}
         return bool(ran) and all(provider in right for provider in ran)
@@ -110,7 +110,7 @@ class TorchRun:
 
     @property
     def correct(self) -> bool:
-        """Tell whether both results are right."""
+        """Return whether both results are correct."""
         results = (self.product, self.convolution)
         return self.error is None and all(
             result is not None and result <= TOLERANCE for result in results
@@ -129,7 +129,7 @@ class TorchResult:
 
     @property
     def works(self) -> bool:
-        """Tell whether it computed the right numbers on every GPU."""
+        """Return whether it computed the right numbers on every GPU."""
         return bool(self.runs) and all(run.correct for run in self.runs)
 
     def lines(self) -> list[str]:

@@ -305,7 +305,7 @@ def prove_application(
     prove_order(prover, build, python, chosen)
     prove_copies(prover, build, python)
     pip = (python, "-m", "pip", "uninstall", "-q", "-y")
-    call(*pip, companions.LIBRARIES, companions.STAND_IN, environ=prover.environ)
+    call(*pip, companions.LIBRARIES, companions.PLACEHOLDER, environ=prover.environ)
     more = map(str, set(site_packages(python).rglob("*")) - tree)
     left = sorted(path for path in more if "__pycache__" not in path or "ortgpu" in path)
     prover.say("uninstall", build.version, good=not left, left=left)

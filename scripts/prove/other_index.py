@@ -7,8 +7,16 @@ with a local build tag, as a company would build it, and served by an index on t
 has nothing else. `matrix --update --ort-index-url` reads it; a plan for an NVIDIA L4 with driver
 570 chooses it; it is locked, checked, downloaded and installed, with NVIDIA's wheels from the usual
 index (or DIR), verified and taken back. Then the index serves another file under that name: nothing
-is installed. The dated result goes to scripts/prove/results/; the exit code is 1 where something is
-not as it must be.
+is installed.
+
+And the two commands that a plan shows for Microsoft's index end in an apply: WHEEL, which has to be
+1.26.0 for CUDA 12, is packed anew as 1.31.1, whose build on PyPI is for CUDA 13, which driver 535
+does not run. So the plan for `--ort 1.31.1` ends with the commands that look into Microsoft's index
+for CUDA 12. They are run as they are printed, with the address of the index here in the place of
+Microsoft's, which cannot be reached everywhere.
+
+The dated result goes to scripts/prove/results/; the exit code is 1 where something is not as it
+must be.
 """
 
 from __future__ import annotations
@@ -18,6 +26,7 @@ import base64
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,14 +34,16 @@ import tempfile
 import time
 import venv
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from prove.outcomes import RESULTS, Expectations
+from prove.outcomes import RESULTS, Expectations, write
 from support.local_index import LocalIndex
 
-REFUSED = 7
+IMPOSSIBLE, REFUSED = 3, 7
 TAG = "+cu128.local.7"
 MACHINE = {
     "schema": 1,
@@ -42,6 +53,9 @@ MACHINE = {
     "python": {"version": "{}.{}.{}".format(*sys.version_info[:3])},
     "packages": [],
 }
+NEWER = "1.31.1"
+FEED = "https://aiinfra.pkgs.visualstudio.com/PublicPackages/_packaging/onnxruntime-cuda-12/pypi/simple/"
+OLD_DRIVER = {"driver": {"version": "535.104.12", "cuda": "12.2"}}
 DATED = (2026, 1, 1, 0, 0, 0)
 
 
@@ -162,6 +176,62 @@ def prove_apply(prover: Prover, links: list[str]) -> None:
     )
 
 
+def prove_all(prover: Prover, links: list[str]) -> None:
+    """From reading the index to an apply that is refused."""
+    prove_plan(prover)
+    prove_lock(prover, links)
+    prove_apply(prover, links)
+
+
+def shown(prover: Prover, *words: str) -> tuple[int, list[list[str]], str]:
+    """Run the program; return the exit code, the commands that it shows, and all it says."""
+    code, out, err = prover.run(*words)
+    lines = [line.strip() for line in out.splitlines()]
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("ortgpu-fix --")]
+    commands += [shlex.split(line)[1:] for line in lines if line.startswith("ortgpu-fix matrix ")]
+    return code, commands, out + err
+
+
+def prove_shown_commands(prover: Prover, links: list[str]) -> None:
+    """Follow what is shown, from the plan to the apply."""
+    folder = prover.work / "venv"
+    venv.create(folder, with_pip=False)
+    asked = ("--facts", "machine.json", "--python", str(folder), "--ort", NEWER)
+    code, commands, said = shown(prover, *asked)
+    prover.expect(f"without the index nothing works: {code}", holds=code == IMPOSSIBLE)
+    update, again = commands[1], commands[0]
+    address = update[-1]
+    prover.expect(f"shown: {shlex.join(update)}", holds=address == FEED and "--update" in update)
+    prover.expect(f"shown: {shlex.join(again)}", holds=sorted(again) == sorted(asked))
+    code, out, err = prover.run(*update[:-1], prover.index.url, "--json")
+    added = json.loads(out)["added"] if code == 0 else err[-300:]
+    holds = added == [f"onnxruntime-gpu {NEWER}"]
+    prover.expect(f"the first one reads {added}", holds=holds)
+    code, commands, said = shown(prover, *again)
+    prover.expect(f"the second one ends in a plan: {code}", holds=code == 1)
+    prover.result["plan"] = said.splitlines()
+    apply = commands[-1]
+    prover.expect(f"whose last line is {shlex.join(apply)}", holds=apply[-1] == "--apply")
+    code, out, err = prover.run(*apply, "--yes", *links)
+    prover.result["apply"] = [line for line in out.splitlines() if line][-8:]
+    prover.expect(f"which ends with {code} {err[-300:] if code else ''}".rstrip(), holds=code == 0)
+    site = next((folder / "lib").glob("python*/site-packages"))
+    metadata = site / f"onnxruntime_gpu-{NEWER}.dist-info"
+    prover.expect("the build is there", holds=metadata.is_dir())
+    cuda = {path.name.split("-")[0].rpartition("_")[2] for path in site.glob("nvidia_*.dist-info")}
+    prover.expect(f"with NVIDIA's wheels for {cuda}", holds=cuda == {"cu12"})
+    code, _, _ = prover.run(*asked, "--check")
+    prover.expect(f"--check ends with {code}", holds=code == 0)
+
+
+Part = Callable[[Prover, "list[str]"], None]
+PARTS: dict[str, tuple[Part, str, dict[str, Any]]] = {
+    "an index of one's own": (prove_all, "", {}),
+    "Microsoft's index": (prove_shown_commands, NEWER, OLD_DRIVER),
+}
+"""What is proved, the version that the index has (none: the next patch), and the machine."""
+
+
 def main() -> int:
     """Prove it all; return 1 where something is not as it must be."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -170,20 +240,22 @@ def main() -> int:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    work = options.work or Path(tempfile.mkdtemp(prefix="prove-index-"))
-    feed = work / "feed"
-    feed.mkdir(parents=True, exist_ok=True)
     links = ["--find-links", options.find_links] if options.find_links else []
-    (work / "machine.json").write_text(json.dumps(MACHINE), encoding="utf-8")
-    with LocalIndex(feed) as index:
-        prover = Prover(work, index, repack(options.wheel, feed, next_patch(options.wheel)))
-        prove_plan(prover)
-        prove_lock(prover, links)
-        prove_apply(prover, links)
-    prover.write("other-index", options.results, {str(work): "WORK", f":{index.port}": ":PORT"})
-    if options.work is None:
-        shutil.rmtree(work)
-    return bool(prover.wrong)
+    found: dict[str, dict[str, Any]] = {}
+    for number, (name, (prove, version, machine)) in enumerate(PARTS.items()):
+        work = Path(options.work or tempfile.mkdtemp(prefix="prove-index-"), str(number))
+        feed = work / "feed"
+        feed.mkdir(parents=True)
+        (work / "machine.json").write_text(json.dumps(MACHINE | machine), encoding="utf-8")
+        with LocalIndex(feed) as index:
+            wheel = repack(options.wheel, feed, version or next_patch(options.wheel))
+            prover = Prover(work, index, wheel)
+            prove(prover, links)
+        found[name] = prover.outcome({str(work): "WORK", f":{index.port}": ":PORT"})
+        if options.work is None:
+            shutil.rmtree(work.parent)
+    print(write("other-index", found, options.results).read_text(encoding="utf-8"))
+    return int(any(part["wrong"] for part in found.values()))
 
 
 if __name__ == "__main__":

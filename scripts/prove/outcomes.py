@@ -46,9 +46,9 @@ def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> P
     return file
 
 
-def known(proof: str) -> dict[str, Any]:
+def known(proof: str, results: Path = RESULTS) -> dict[str, Any]:
     """Return what today's file of `proof` has, nothing where there is none."""
-    file = RESULTS / f"{proof}-{DATE}.json"
+    file = results / f"{proof}-{DATE}.json"
     found: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     return found
 
@@ -88,12 +88,13 @@ class Expectations:
         if not holds:
             self.wrong.append(what)
 
-    def write(self, proof: str, results: Path, names: Mapping[str, str]) -> None:
-        """Write today's file of `proof`; `names`: what stands for what is of this machine alone."""
+    def outcome(self, names: Mapping[str, str]) -> dict[str, Any]:
+        """Return what came of it; `names`: what stands for what is of this machine alone."""
         text = json.dumps({**self.result, "wrong": self.wrong})
-        for here, name in names.items():
-            text = text.replace(here, name)
-        print(write(proof, json.loads(text), results))
+        for mine, name in names.items():
+            text = text.replace(mine, name)
+        found: dict[str, Any] = json.loads(text)
+        return found
 
 
 def prove_random(

@@ -177,9 +177,9 @@ def _runs(
     return found
 
 
-def _fits(build: Build, here: Situation) -> bool:
-    subject = without_wheels(build, here)
-    return not any(True for rule in BUILD_RULES for _ in rule(subject, here))
+def _fits(build: Build, situation: Situation) -> bool:
+    candidate = without_wheels(build, situation)
+    return not any(True for rule in BUILD_RULES for _ in rule(candidate, situation))
 
 
 def _torch(build: Build, matrix: Matrix) -> Iterator[TorchBuild]:

@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -40,8 +41,12 @@ NOT_COPIED = (
 _BIN, _EXE = ("Scripts", ".exe") if sys.platform == "win32" else ("bin", "")
 
 
+SILENCE = 1.9
+"""Seconds after which a step that says nothing is said to go on."""
+
+
 class CannotSetUpError(Exception):
-    """What is missing, and what mends it, in one sentence."""
+    """What is missing, and what fixes it, in one sentence."""
 
 
 def run_where_it_can_write(script: Path) -> None:
@@ -116,6 +121,7 @@ def make_venv(folder: Path, *, anew: bool = False) -> Path:
     python = folder / _BIN / f"python{_EXE}"
     if not anew and _succeeds(python, "-m", "pip", "--version"):
         return python
+    print(f"Creating {folder}", file=sys.stderr, flush=True)
     if not _succeeds(sys.executable, "-m", "venv", "--clear", "--without-pip", folder):
         raise CannotSetUpError(
             f"{sys.executable} cannot make a virtual environment in {folder}: install the whole of"
@@ -131,12 +137,10 @@ def make_venv(folder: Path, *, anew: bool = False) -> Path:
 def install(python: Path, *words: str | Path, pip: tuple[str | Path, ...] = ()) -> None:
     """Run `pip install`; raise CannotSetUpError with what it said last where it fails."""
     command = [*(pip or (python, "-m", "pip")), "install", "--quiet", "--retries", "2", *words]
-    done = subprocess.run(
-        [str(word) for word in command], stderr=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode != 0:
-        errors = re.findall(r"^ *ERROR: (.+)", done.stderr, re.MULTILINE)
-        said = errors[0] if errors else done.stderr.strip().rpartition("\n")[2]
+    code, complaints = _run(*command)
+    if code != 0:
+        errors = re.findall(r"^ *ERROR: (.+)", complaints, re.MULTILINE)
+        said = errors[0] if errors else complaints.strip().rpartition("\n")[2]
         raise CannotSetUpError(f"pip could not install what is needed ({said}): {_UNREACHED}")
 
 
@@ -148,10 +152,29 @@ _UNREACHED = (
 
 def _succeeds(*words: str | Path) -> bool:
     try:
-        done = subprocess.run([str(word) for word in words], capture_output=True, check=False)
+        return _run(*words)[0] == 0
     except OSError:
         return False
-    return done.returncode == 0
+
+
+def _run(*words: str | Path) -> tuple[int, str]:
+    """Return the exit code of a program and its standard error; say at times that it works on."""
+    began = time.monotonic()
+    with subprocess.Popen(
+        [str(word) for word in words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as child:
+        complaints: str | None = None
+        while complaints is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                complaints = child.communicate(timeout=SILENCE)[1]
+            if complaints is None:
+                seconds = time.monotonic() - began
+                print(f"Still working: {seconds:.0f} s", file=sys.stderr, flush=True)
+        return child.returncode, complaints
 
 
 def _fetch_pip(folder: Path) -> Path:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -26,7 +24,7 @@ from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.utils.files import file_digest
-from prove.outcomes import commit
+from prove.outcomes import RESULTS, known, write
 from support.pythons import find_python
 from support.standin_wheels import clean_environment, find_uv
 
@@ -149,7 +147,7 @@ class Run:
         parser.add_argument("--only", default="", help="those whose names hold one, with commas")
         parser.add_argument("--cache", help="uv's cache, to download once for several runs")
         parser.add_argument("--keep", action="store_true", help="leave the environments")
-        parser.add_argument("--results", type=Path, default=ROOT / "scripts/prove/results")
+        parser.add_argument("--results", type=Path, default=RESULTS)
         for flag, text in more.items():
             parser.add_argument(f"--{flag.replace('_', '-')}", help=text)
         self.options = parser.parse_args()
@@ -174,13 +172,11 @@ class Run:
         What others of this day's rows say of what was not done now stays. A folder that nobody
         named goes, unless it is to stay.
         """
-        today = dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-        self.options.results.mkdir(exist_ok=True)
-        target = self.options.results / f"{self.name}-{today}.json"
-        here = f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}, no GPU"
-        rows = [*earlier(target, self.prover.rows), *self._without_paths()]
-        document = {"date": today, "commit": commit(), "machine": here, **about, "rows": rows}
-        target.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        earlier = known(self.name, self.options.results).get("rows", ())
+        done = {(row["part"], row["subject"]) for row in self.prover.rows}
+        kept = [row for row in earlier if (row["part"], row["subject"]) not in done]
+        document = {**about, "rows": [*kept, *self._without_paths()]}
+        target = write(self.name, document, self.options.results)
         wrong = [row for row in self.prover.rows if not row["good"]]
         seconds = time.monotonic() - self.begin
         print(f"{len(self.prover.rows)} rows, {len(wrong)} wrong, {seconds:.0f} s: {target}")
@@ -192,15 +188,6 @@ class Run:
         for row in self.prover.rows:
             text = json.dumps(row).replace(str(self.prover.work), "…")
             yield json.loads(text.replace(str(Path.home()), "~"))
-
-
-def earlier(file: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows that this day's file has of what was not done now."""
-    if not file.is_file():
-        return []
-    done = {(row["part"], row["subject"]) for row in rows}
-    kept: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["rows"]
-    return [row for row in kept if (row["part"], row["subject"]) not in done]
 
 
 def call(
@@ -245,8 +232,8 @@ def message(finished: subprocess.CompletedProcess[str]) -> str:
     missing = re.search(r"(lib[\w.]+): cannot open shared object file", text)
     if missing:
         return f"missing {missing[1]}"
-    for known in (r"CUDA failure \d+: [\w ,-]+", "Failed to create CUDAExecutionProvider"):
-        found = re.search(known, text)
+    for pattern in (r"CUDA failure \d+: [\w ,-]+", "Failed to create CUDAExecutionProvider"):
+        found = re.search(pattern, text)
         if found:
             return found[0]
     if finished.returncode < 0:

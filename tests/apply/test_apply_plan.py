@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import zipfile
@@ -23,18 +22,15 @@ from stand import CUDA, GOOD, HANG_UP, REQUIRES, Stand
 from ortgpu_fix.apply.apply_plan import Applied, apply
 from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.chosen_wheels import ChosenWheel
-from ortgpu_fix.apply.environment_files import metadata_folders
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.files_to_remove import distributions_here
-from ortgpu_fix.apply.history import discard_undo_data, history_summary, recorded_changes
-from ortgpu_fix.apply.journal import Begin
-from ortgpu_fix.apply.journaled_change import JournaledChange
-from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
-from ortgpu_fix.apply.state_folder import Site, prepare_state_folder, size_of
-from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
+from ortgpu_fix.apply.history import history_summary, recorded_changes
+from ortgpu_fix.apply.rollback import undo_last
+from ortgpu_fix.apply.state_folder import Site, size_of
+from ortgpu_fix.companions.build import library_wheel, placeholder_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Target
-from ortgpu_fix.index.client import Index, Limits
+from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.matrix.load import companion_modules
 from ortgpu_fix.messages.catalog import load_texts
@@ -82,13 +78,7 @@ def test_from_the_cpu_build_and_back(stand: Stand) -> None:
 
 @pytest.mark.parametrize(
     "had",
-    [
-        ("onnxruntime 1.22.1", "onnxruntime-gpu 1.31.1"),
-        ("onnxruntime-gpu 1.31.1", "onnxruntime 1.22.1"),
-        ("onnxruntime-gpu 1.31.1", "nvidia-cudnn-cu13 9.28.0.42"),
-        ("nvidia-cudnn-cu12 9.28.0.42", "nvidia-cudnn-cu13 9.28.0.42"),
-        (),
-    ],
+    [("onnxruntime 1.22.1", "onnxruntime-gpu 1.31.1"), ()],
 )
 def test_from_other_states(stand: Stand, had: tuple[str, ...]) -> None:
     stand.have(*had)
@@ -122,31 +112,6 @@ def test_a_gutted_folder_with_leftovers(stand: Stand) -> None:
     assert not (shared / "old").exists()
     assert not (shared / "link").is_symlink()
     stand.undo()
-    assert stand.unchanged()
-
-
-def test_a_file_that_another_distribution_lists_stays(stand: Stand) -> None:
-    stand.have("nvidia-cublas-cu12 12.9.2.10", "nvidia-curand-cu12 12.9.2.10")
-
-    stand.apply(stand.plan(uninstall=("nvidia-cublas-cu12",)))
-
-    assert (stand.venv.site / "nvidia" / "__init__.py").exists()
-    assert not (stand.venv.site / "nvidia" / "cublas").exists()
-    stand.undo()
-    assert stand.unchanged()
-
-
-def test_bytecode_goes_with_its_module_and_comes_back(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    code = "import onnxruntime, onnxruntime.tools.check"
-    subprocess.run([stand.venv.python, "-c", code], check=True)
-    stand.before = state_of(stand.venv.folder)
-
-    stand.apply(stand.plan(GOOD, uninstall=("onnxruntime",)))
-    assert not list(stand.venv.site.glob("onnxruntime/**/*.pyc"))
-    subprocess.run([stand.venv.python, "-c", code], check=True)
-    stand.undo()
-
     assert stand.unchanged()
 
 
@@ -224,32 +189,6 @@ def test_ordinary_requirements_are_shown_before_anything_is_downloaded(stand: St
     assert ["protobuf", "6.33.0", "pypi", digest] in begin["packages"]
 
 
-def test_how_many_wheels_come_is_said(stand: Stand, tmp_path: Path) -> None:
-    """uv brings what an index has and what a folder has; what is made here is unpacked beside."""
-    own = make_wheel(tmp_path, "own", "1.0", files={"own.py": ""})
-    said: list[tuple[str, dict[str, object]]] = []
-
-    stand.apply(
-        stand.plan(GOOD, own),
-        companions=[stand_in_wheel("1.26.0")],
-        progress=lambda code, /, **values: said.append((code, values)),
-    )
-
-    assert [values for code, values in said if code == "install"] == [
-        {"engine": "uv 0", "count": 2}
-    ]
-
-
-def test_who_says_no_has_downloaded_nothing(stand: Stand) -> None:
-    def decline(_: object) -> None:
-        raise Error("declined")
-
-    assert stand.fails(stand.plan(*CUDA, requires=REQUIRES), confirm=decline).code == "declined"
-    read = [line for line in stand.server.behaviour.requests if ".whl" in line]
-    assert all(line.startswith("HEAD") or "bytes=" in line for line in read)  # metadata alone
-    assert not stand.state.exists()
-
-
 def test_a_requirement_that_arrives_otherwise_than_shown_is_not_taken(stand: Stand) -> None:
     file = stand.wheels["protobuf 6.33.0"].name
     plan = stand.plan(*CUDA, requires=REQUIRES)
@@ -261,24 +200,6 @@ def test_a_requirement_that_arrives_otherwise_than_shown_is_not_taken(stand: Sta
     stand.server.behaviour.faults.clear()
 
     assert (error.code, error.values["file"]) == ("wheel-broken", file)
-
-
-def test_a_conflict_that_was_not_there_before(stand: Stand) -> None:
-    old = make_wheel(stand.server.folder, "protobuf", "5.29.0", files={"google/x.py": ""})
-    try:
-        stand.venv.install(old, stand.wheels["bystander 1.0"])
-        (stand.venv.folder / ".lock").unlink()
-        stand.before = state_of(stand.venv.folder)
-        plan = stand.plan("protobuf 6.33.0")
-
-        error = code_of(stand, plan, allowed=Allowed())
-
-        assert error.code == "would-conflict"
-        assert error.values["conflicts"] == "bystander 1.0: protobuf<6 (6.33.0)"
-        assert stand.unchanged()
-        assert stand.apply(plan).conflicts
-    finally:
-        old.unlink()
 
 
 def test_an_installed_version_that_no_index_has_is_no_problem(stand: Stand) -> None:
@@ -294,7 +215,7 @@ def test_an_installed_version_that_no_index_has_is_no_problem(stand: Stand) -> N
 def test_a_wheel_made_here_is_installed_too(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
 
-    stand.apply(stand.plan(GOOD), companions=[stand_in_wheel("1.26.0")])
+    stand.apply(stand.plan(GOOD), companions=[placeholder_wheel("1.26.0")])
 
     assert stand.names() == stand.names() | {"onnxruntime": "1.26.0", "onnxruntime-gpu": "1.26.0"}
     assert (stand.venv.site / "onnxruntime" / "__init__.py").exists()
@@ -334,9 +255,6 @@ def raiser(error: BaseException) -> Callable[..., Any]:
             "apply-failed",
             {"cause": "Input/output error (/x)"},
         ),
-        (OSError("odd"), "apply-failed", {"cause": "OSError"}),
-        (RuntimeError("odd"), "apply-failed", {"cause": "odd"}),
-        (RuntimeError(), "apply-failed", {"cause": "RuntimeError"}),
         (KeyboardInterrupt(), "apply-interrupted", {}),
     ],
 )
@@ -355,10 +273,7 @@ def test_a_change_that_fails(
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [
-        (Error("install-failed", said="no"), "install-failed"),
-        (OSError(errno.ENOSPC, "No space left on device", "/x"), "disk-full"),
-    ],
+    [(OSError(errno.ENOSPC, "No space left on device", "/x"), "disk-full")],
 )
 def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> None:
     stand.have("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42")
@@ -373,11 +288,7 @@ def test_an_engine_that_fails(stand: Stand, error: BaseException, code: str) -> 
 
 @pytest.mark.parametrize(
     ("number", "code", "values"),
-    [
-        (errno.ENOSPC, "disk-full", {"folder"}),
-        (errno.EDQUOT, "disk-full", {"folder"}),
-        (errno.EIO, "disk-failed", {"path", "reason"}),
-    ],
+    [(errno.EIO, "disk-failed", {"path", "reason"})],
 )
 def test_a_disk_that_fails_before_anything_is_changed(
     stand: Stand, monkeypatch: pytest.MonkeyPatch, number: int, code: str, values: set[str]
@@ -403,25 +314,10 @@ def test_who_interrupts_uv_leaves_nothing_behind(stand: Stand) -> None:
     assert not (stand.state / "stage").exists()
 
 
-def test_a_uv_that_says_it_is_done_and_is_not(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-
-    def lose(prefix: Path) -> None:
-        for info in prefix.rglob("nvidia_cublas_cu12-*.dist-info"):
-            shutil.rmtree(info)
-
-    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
-    error = code_of(stand, plan, uv=stand.uv_then(lose))
-
-    assert error.code == "install-failed"
-    assert "nvidia-cublas-cu12" in str(error.values["said"])
-    assert stand.unchanged()
-
-
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, HANG_UP])
-def test_a_signal(stand: Stand, number: signal.Signals) -> None:
+def test_a_signal(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
+    number = signal.SIGTERM
     handler = signal.getsignal(number)
 
     def verify() -> tuple[bool, str]:
@@ -436,11 +332,9 @@ def test_a_signal(stand: Stand, number: signal.Signals) -> None:
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("number", [signal.SIGINT, HANG_UP])
-def test_a_signal_that_is_ignored_already_ends_nothing(
-    stand: Stand, number: signal.Signals
-) -> None:
+def test_a_signal_that_is_ignored_already_ends_nothing(stand: Stand) -> None:
     """So it is under `nohup`, and in a job in the background."""
+    number = HANG_UP
     signal.signal(number, signal.SIG_IGN)
 
     def verify() -> tuple[bool, str]:
@@ -451,16 +345,6 @@ def test_a_signal_that_is_ignored_already_ends_nothing(
 
     assert stand.names()["onnxruntime-gpu"] == "1.26.0"
     assert signal.getsignal(number) is signal.SIG_IGN
-
-
-def test_a_verification_that_says_no(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
-
-    error = code_of(stand, plan, verify=lambda: (False, "the GPU is not used"))
-
-    assert (error.code, error.values["reason"]) == ("verify-failed", "the GPU is not used")
-    assert stand.unchanged()
 
 
 def test_in_another_thread_than_the_main_one(stand: Stand) -> None:
@@ -490,46 +374,6 @@ def test_a_former_change_is_forgotten_by_the_next_and_only_by_a_good_one(stand: 
         stand.undo()
 
 
-def test_forget(stand: Stand) -> None:
-    site = Site.of(stand.venv.target())
-    stand.have("onnxruntime 1.22.1")
-    stand.apply(stand.plan(GOOD, uninstall=("onnxruntime",)))
-
-    assert discard_undo_data(site) == 0
-    assert recorded_changes(site) == ()
-    with pytest.raises(Error, match="nothing-to-undo"):
-        stand.undo()
-
-
-@pytest.mark.parametrize("what", ["upgrade", "back", "gone"])
-def test_undo_after_somebody_else_changed_the_same_things(stand: Stand, what: str) -> None:
-    stand.have("onnxruntime 1.22.1")
-    stand.apply(stand.plan(GOOD, uninstall=("onnxruntime",)))
-    if what == "upgrade":
-        stand.venv.install(stand.wheels["onnxruntime-gpu 1.31.1"])
-    elif what == "back":
-        stand.venv.install(stand.wheels["onnxruntime 1.22.1"])
-    else:
-        shutil.rmtree(next(stand.venv.site.glob("onnxruntime_gpu*.dist-info")))
-    state = state_of(stand.venv.folder)
-
-    with pytest.raises(Error, match="undo-changed"):
-        stand.undo()
-    assert state_of(stand.venv.folder) == state
-
-
-def test_undo_leaves_what_came_later(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
-    stand.venv.install(stand.wheels["nvidia-curand-cu12 12.9.2.10"])
-    later = state_of(stand.venv.site / "nvidia" / "curand")
-
-    stand.undo()
-
-    assert stand.names() == {"onnxruntime": "1.22.1", "nvidia-curand-cu12": "12.9.2.10"}
-    assert state_of(stand.venv.site / "nvidia" / "curand") == later
-
-
 def test_a_second_run_says_who_is_first(stand: Stand) -> None:
     target = stand.venv.target()
     site = Site.of(target)
@@ -543,59 +387,6 @@ def test_a_second_run_says_who_is_first(stand: Stand) -> None:
     assert error.values["pid"] == os.getpid()
     assert stand.unchanged()
     stand.apply(stand.plan(GOOD))
-
-
-def test_the_lock_of_a_dead_holder_is_none(stand: Stand) -> None:
-    stand.state.mkdir()
-    (stand.state / "lock").write_text(json.dumps({"pid": 1, "command": "x"}))
-
-    stand.apply(stand.plan(GOOD))
-
-
-@pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"externally_managed": True}, "externally-managed"),
-        ({"kind": "conda"}, "conda-environment"),
-        ({"kind": "conda", "managed_by": "pixi"}, "pixi-environment"),
-        ({"kind": "user"}, "user-environment"),
-    ],
-)
-def test_environments_that_are_left_alone(
-    stand: Stand, change: dict[str, object], code: str
-) -> None:
-    target = stand.venv.target()._replace(**change)  # type: ignore[arg-type]
-
-    assert code_of(stand, stand.plan(GOOD), target=target).code == code
-    assert stand.unchanged()
-    if code != "user-environment":
-        allowed = Allowed(conflicts=True, externally_managed=True, conda=True)
-        stand.apply(stand.plan(GOOD), target=target, allowed=allowed)
-
-
-def test_distributions_that_cannot_be_taken_out(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    target = stand.venv.target()
-    (own,) = target.installed
-    plan = stand.plan(GOOD, uninstall=("onnxruntime",))
-
-    def code(plan: Plan = plan, **change: object) -> str:
-        changed = target._replace(installed=(own._replace(**change),))  # type: ignore[arg-type]
-        return code_of(stand, plan, target=changed, confirm=asked.append).code
-
-    asked: list[object] = []
-    assert code(editable=True) == "installed-editable"
-    assert code(installer="conda") == "installed-conda"
-    assert code(metadata_path=str(Path(os.__file__).parent)) == "installed-outside"
-    assert code(stand.plan(GOOD), name="onnxruntime_GPU", editable=True) == "installed-editable"
-    assert asked == []  # so nothing was downloaded
-    record = Path(own.metadata_path, "RECORD")
-    text = record.read_text()
-    record.unlink()
-    system = Allowed(conflicts=True, externally_managed=True)
-    theirs = target._replace(kind="system")  # a package manager of the system takes RECORD away
-    assert code_of(stand, plan, target=theirs, allowed=system).code == "no-record"
-    record.write_text(text)
 
 
 def test_lists_of_files_that_are_lost(stand: Stand) -> None:
@@ -618,19 +409,6 @@ def test_lists_of_files_that_are_lost(stand: Stand) -> None:
     assert stand.unchanged()
 
 
-def test_a_plan_that_is_out_of_date(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    target = stand.venv.target()
-    gone = next(stand.venv.site.glob("onnxruntime-*.dist-info"))
-    gone.rename(stand.venv.folder / "elsewhere")
-    plan = stand.plan(GOOD, uninstall=("onnxruntime",))
-    assert code_of(stand, plan, target=target).code == "environment-changed"
-
-    (stand.venv.folder / "elsewhere").rename(gone)
-    stand.venv.install(stand.wheels[GOOD])
-    assert code_of(stand, plan, target=target).code == "environment-changed"
-
-
 def test_a_link_that_leads_out_of_the_environment(stand: Stand, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (stand.venv.site / "nvidia").symlink_to(tmp_path / "outside")
@@ -639,12 +417,6 @@ def test_a_link_that_leads_out_of_the_environment(stand: Stand, tmp_path: Path) 
     assert code_of(stand, stand.plan(*CUDA)).code == "path-outside"
     assert stand.unchanged()
     assert list((tmp_path / "outside").iterdir()) == []
-
-
-def test_a_folder_where_a_file_must_be(stand: Stand) -> None:
-    (stand.venv.site / "nvidia" / "__init__.py").mkdir(parents=True)
-
-    assert code_of(stand, stand.plan(*CUDA)).code == "path-outside"
 
 
 def test_a_symbolic_link_to_the_environment(stand: Stand, tmp_path: Path) -> None:
@@ -666,7 +438,7 @@ def test_what_the_python_below_has_is_not_of_the_change(stand: Stand, tmp_path: 
     stand.before = state_of(stand.venv.folder)
     plan = stand.plan(GOOD, uninstall=("onnxruntime",))
 
-    stand.apply(plan, companions=[stand_in_wheel("1.26.0")])
+    stand.apply(plan, companions=[placeholder_wheel("1.26.0")])
 
     target = stand.venv.target()
     assert [one.version for one in target.installed if one.key == "onnxruntime"] == [
@@ -691,10 +463,6 @@ def test_an_environment_that_moved_in_between(stand: Stand) -> None:
 
 
 FAULTS = {
-    "missing": ("index-refused", "404"),
-    "denied": ("index-refused", "403"),
-    "busy": ("index-refused", "503"),
-    "truncated": ("index-unreachable", "connection was lost"),
     "reset": ("index-unreachable", "Connection reset by peer"),
     "other-bytes": ("download-hash-mismatch", "SHA-256 mismatch"),
 }
@@ -719,25 +487,6 @@ def test_an_index_that_fails_half_way(stand: Stand, fault: Fault) -> None:
 
     stand.server.behaviour.faults.clear()
     stand.apply(plan)
-
-
-def test_an_index_that_is_not_there(stand: Stand) -> None:
-    with socket.socket() as taken:  # bound, and nobody listens
-        taken.bind(("127.0.0.1", 0))
-        sources = IndexConfig(index_url=f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
-        error = stand.fails(stand.plan(*CUDA), index=Index(sources, Limits(pauses=(0.01,))))
-
-    assert error.code == "index-unreachable"
-    assert error.values["reason"] == "Connection refused"
-
-
-def test_an_index_that_answers_with_a_page_for_people(stand: Stand) -> None:
-    stand.server.behaviour.page = ("text/html", "<html><h1>Please sign in</h1></html>")
-
-    error = stand.fails(stand.plan(*CUDA))
-
-    assert error.code == "index-page-unreadable"
-    assert not stand.state.exists()
 
 
 def test_an_index_that_is_busy_for_a_while(stand: Stand) -> None:
@@ -773,25 +522,6 @@ def test_ordinary_requirements_that_do_not_exist(stand: Stand) -> None:
     assert stand.unchanged()
 
 
-def test_a_wheel_that_is_hostile(stand: Stand, tmp_path: Path) -> None:
-    evil = make_wheel(tmp_path, "evil", "1.0", files={"../../../../evil.py": "x"})
-
-    assert code_of(stand, stand.plan(GOOD, evil)).code == "wheel-escapes"
-    assert stand.unchanged()
-
-
-def test_no_room(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = shutil._ntuple_diskusage
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10**6))
-
-    refused = code_of(stand, stand.plan(*CUDA))
-
-    assert refused.code == "no-space"
-    assert refused.values["free"] == "0.0 GB"
-    assert refused.values["needed"] == "0.1 GB"  # the margin, for the wheels here are tiny
-    assert stand.unchanged()
-
-
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")
 def test_folders_of_somebody_else(stand: Stand) -> None:
     """A child that gives up its rights tries to apply."""
@@ -820,14 +550,14 @@ def test_folders_of_somebody_else(stand: Stand) -> None:
     assert stand.unchanged()
 
 
-@pytest.mark.parametrize("room", [100, 400, 700, 900])
+@pytest.mark.parametrize("room", [400, 900])
 def test_a_disk_that_is_full(
     stand: Stand,
     mounted: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
     room: int,
 ) -> None:
-    """So many KiB are left: too few for the download, or for the installation, or enough."""
+    """So many KiB are left: too few for what comes, or enough."""
     disk = mounted("-t", "tmpfs", "-o", "size=64m", "tmpfs")
     shutil.copytree(stand.venv.folder, disk / "venv", symlinks=True)
     stand.venv = Venv(folder=disk / "venv")
@@ -849,38 +579,11 @@ def test_a_disk_that_is_full(
         assert room >= 700
 
 
-def test_a_read_only_filesystem(stand: Stand, mounted: Callable[..., Path]) -> None:
-    stand.have("onnxruntime 1.22.1")
-    point = mounted("--bind", str(stand.venv.folder))
-    subprocess.run(["mount", "-o", "remount,ro,bind", point], check=True)
-    through = Venv(folder=point)
-
-    error = code_of(stand, stand.plan(GOOD), target=through.target())
-
-    assert error.code == "environment-read-only"
-    assert error.values["reason"] == "Read-only file system"
-    assert stand.unchanged()
-
-
-def test_an_unfinished_change_comes_first(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    site = Site.of(stand.venv.target())
-    prepare_state_folder(site)
-    present = tuple(map(site.relative, metadata_folders(site)))
-    change = JournaledChange(site)
-    change.begin(Begin(plan="x", removed=(), installed=(), present=present))
-    change.set_aside([str(stand.venv.site / "onnxruntime" / "__init__.py")])
-
-    assert code_of(stand, stand.plan(GOOD)).code == "unfinished-change"
-    assert len(recover_interrupted(site)) == 1
-    assert stand.unchanged()
-
-
 @pytest.mark.slow
 def test_of_two_at_once_one_wins(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
-    for _ in range(10):
+    for _ in range(3):
         target = stand.venv.target()
         ends: list[str] = []
         together = threading.Barrier(2)
@@ -902,8 +605,3 @@ def test_of_two_at_once_one_wins(stand: Stand) -> None:
         assert sorted(ends) == ["done", "environment-locked"]
         stand.undo()
         assert stand.unchanged()
-
-
-def test_nothing_unfinished_is_nothing_to_recover(stand: Stand) -> None:
-    assert recover_interrupted(Site.of(stand.venv.target())) == ()
-    assert not stand.state.exists()

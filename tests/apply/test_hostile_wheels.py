@@ -15,25 +15,10 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layout of a
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 SITE = f"lib/{PYTHON}/site-packages"
 HOSTILE = {
-    ".ortgpu-fix/1/journal": "wheel-escapes",
-    ".ORTGPU-fix/lock": "wheel-escapes",
-    "evil-1.0.data/purelib/.ortgpu-fix/lock": "wheel-escapes",
     f"evil-1.0.data/data/{SITE}/.ortgpu-fix/lock": "wheel-escapes",
-    "evil-1.0.data/data/pyvenv.cfg": "wheel-overwrites",
     "evil-1.0.data/data/PYVENV.CFG": "wheel-overwrites",  # the same file on Windows
-    "evil-1.0.data/data/.gitignore": "wheel-overwrites",
-    "evil-1.0.data/data/lib64": "wheel-overwrites",
-    "evil-1.0.data/data/bin/python": "wheel-overwrites",
-    f"evil-1.0.data/scripts/{PYTHON}": "wheel-overwrites",
-    "evil-1.0.data/scripts/activate.fish": "wheel-overwrites",
-    "evil-1.0.data/scripts/deactivate.bat": "wheel-overwrites",
     "evil-1.0.data/scripts/python3": "wheel-overwrites",
-    "evil-1.0.data/data/../../x": "wheel-escapes",
     "bystander/__init__.py": "wheel-overwrites",
-    f"evil-1.0.data/data/{SITE}/bystander/__init__.py": "wheel-overwrites",
-    "bystander-1.0.dist-info/METADATA": "wheel-broken",
-    f"evil-1.0.data/data/{SITE}/bystander-1.0.dist-info/METADATA": "wheel-overwrites",
-    "onnxruntime/__init__.py": "wheel-overwrites",
 }
 
 
@@ -78,12 +63,8 @@ def test_the_same_bytes_may_belong_to_two(stand: Stand, tmp_path: Path) -> None:
     ("row", "code"),
     [
         ("../../../../evil.py,,\n", "wheel-escapes"),
-        ("../../../.ortgpu-fix/evil.py,,\n", "wheel-escapes"),
-        ("/etc/evil,,\n", "wheel-escapes"),
         ("evil.py,,\n", "install-failed"),
-        ("ev\0il.py,,\n", "install-failed"),
         ("onnxruntime,,\n", "wheel-odd"),
-        ('"evil.py,,\n', "install-failed"),
     ],
 )
 def test_what_uv_wrote_is_held_against_its_record(stand: Stand, row: str, code: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +15,6 @@ from ortgpu_fix.apply.environment_files import fingerprint
 from ortgpu_fix.apply.journal import (
     Begin,
     Install,
-    Mark,
     MovedFiles,
     Record,
     RemovedFolders,
@@ -63,27 +61,6 @@ def records(change: JournaledChange) -> tuple[Record, ...]:
     return decode((change.folder / "journal").read_text("utf-8"))[1:]
 
 
-def test_a_change_has_the_next_number(site: Site) -> None:
-    assert JournaledChange(site).number == 1
-    for name in ("9", "10", "x", "lock"):
-        (site.state / name).mkdir()
-
-    made = JournaledChange(site)
-    assert (made.number, made.folder, made.touched) == (11, site.state / "11", False)
-    assert not made.folder.exists()
-
-
-@pytest.mark.parametrize("files", [0, 3])
-def test_room_for_the_way_back_is_kept_before_anything_is_changed(site: Site, files: int) -> None:
-    made = JournaledChange(site)
-    made.begin(BEGIN, files)
-
-    assert (made.folder / "reserve").stat().st_size == 256 * 1024 + 256 * files
-    assert {path.name for path in made.folder.iterdir()} == {"aside", "trash", "reserve", "journal"}
-    assert decode((made.folder / "journal").read_text("utf-8")) == (BEGIN,)
-    assert not made.touched
-
-
 def test_what_is_set_aside_is_recorded_as_it_was(site: Site, change: JournaledChange) -> None:
     long = "n" * 100 + ".py"
     paths = [put(site, "a/b/one.py"), put(site, f"a/{long}"), put(site, "../../bin/tool")]
@@ -91,7 +68,7 @@ def test_what_is_set_aside_is_recorded_as_it_was(site: Site, change: JournaledCh
     Path(site.purelib, "a").chmod(0o700)
     seen = tuple(filter(None, map(fingerprint, paths)))
 
-    change.set_aside(paths)
+    change.back_up(paths)
 
     assert change.touched
     moved, emptied = records(change)
@@ -113,34 +90,6 @@ def test_what_is_set_aside_is_recorded_as_it_was(site: Site, change: JournaledCh
     }
     assert not Path(site.purelib, "a").exists()
     assert Path(site.scripts).is_dir()  # a root stays
-
-
-def test_a_folder_in_which_something_is_left_stays(site: Site, change: JournaledChange) -> None:
-    path = put(site, "a/b/one.py")
-    put(site, "a/other.py")
-
-    change.set_aside([path])
-
-    _, emptied = records(change)
-    assert isinstance(emptied, RemovedFolders)
-    assert [name for name, _ in emptied.folders] == ["a/b"]
-    assert Path(site.purelib, "a", "other.py").exists()
-
-
-def test_where_no_folder_is_emptied_none_is_recorded(site: Site, change: JournaledChange) -> None:
-    change.set_aside([put(site, "one.py")])
-    assert [type(record) for record in records(change)] == [MovedFiles]
-
-
-def test_a_folder_that_something_is_mounted_on_stays(
-    site: Site, change: JournaledChange, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = put(site, "a/one.py")
-    monkeypatch.setattr(os.path, "ismount", lambda name: str(name).endswith("/a"))
-
-    change.set_aside([path])
-
-    assert Path(site.purelib, "a").is_dir()
 
 
 def test_what_comes_is_recorded_before_it_is_moved(site: Site, change: JournaledChange) -> None:
@@ -187,11 +136,6 @@ def test_a_copy_with_another_time_is_recorded_once_more(
     assert first != second
 
 
-def test_the_end_of_a_change_is_recorded(change: JournaledChange) -> None:
-    change.commit()
-    assert records(change) == (Mark(step="commit"),)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_every_step_is_on_the_disk_before_the_next(site: Site, steps: Steps) -> None:
     """What a power cut leaves is then always something that a roll back knows."""
@@ -211,7 +155,7 @@ def test_every_step_is_on_the_disk_before_the_next(site: Site, steps: Steps) -> 
     assert flushed(steps) >= {str(change.folder / "reserve")}
 
     steps.clear()
-    change.set_aside([gone])
+    change.back_up([gone])
     moves = [at for at, (step, _) in enumerate(steps) if step == "move"]
     assert [steps[at][1] for at in moves] == [gone, f"{kept}/b"]
     assert steps[0] == ("flush", journal)
@@ -233,42 +177,14 @@ def test_every_step_is_on_the_disk_before_the_next(site: Site, steps: Steps) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_the_folder_that_a_file_was_taken_from_is_flushed(
-    site: Site, change: JournaledChange, steps: Steps
-) -> None:
-    one, other = put(site, "a/one.py"), put(site, "b/two.py")
-    stays = Path(put(site, "a/stays.py")).parent
-
-    change.set_aside([one, other])
-
-    last = max(at for at, (step, _) in enumerate(steps) if step == "move")
-    assert flushed(steps[last:]) == {str(change.folder / "aside"), str(stays)}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("number", [0, 1, 7, 8, 9, 30])
-def test_all_files_that_come_are_flushed(site: Site, steps: Steps, number: int) -> None:
-    paths = [put(site, f"{at}.py") for at in range(number)]
+def test_all_files_that_come_are_flushed(site: Site, steps: Steps) -> None:
+    paths = [put(site, f"{at}.py") for at in range(9)]
 
     sync_files(iter(paths))
     assert sorted(path for _, path in steps) == sorted(paths)
 
     with pytest.raises(FileNotFoundError):
         sync_files([*paths, f"{site.purelib}/not-there"])
-
-
-def test_what_may_not_be_moved_is_an_error_at_once(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only on Windows another program may let go of it."""
-
-    def refused(*_: object) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "replace", refused)
-    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
-    with pytest.raises(PermissionError):
-        move(put(site, "a.py"), f"{site.purelib}/b.py")
 
 
 def test_a_folder_on_another_filesystem_is_made_anew(

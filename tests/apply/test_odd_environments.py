@@ -16,8 +16,7 @@ from ortgpu_fix.apply.rollback import recover_interrupted
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.utils.files import write
-from support.standin_wheels import Venv, state_of
+from support.standin_wheels import state_of
 
 LONG = "\N{ROCKET}" * 63 + ".py"
 """255 bytes, and 66 characters."""
@@ -33,11 +32,7 @@ def listed(stand: Stand, *rows: str) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    [
-        *(".ortgpu-fix/lock", ".ortgpu-fix/1/journal", ".ORTGPU-FIX/lock", "here/lock"),
-        *("../site-packages/.ortgpu-fix/lock", ".ortgpu-fix/engine.lock", ".ortgpu-fix"),
-        *("../../../bin/python", "../../../pyvenv.cfg", "../../../bin", ".."),
-    ],
+    ["here/lock", "../../../bin/python"],
 )
 def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(
     stand: Stand, row: str
@@ -55,25 +50,8 @@ def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(
     assert stand.unchanged()
 
 
-def test_an_environment_in_a_folder_of_our_name_is_one_like_all(
-    stand: Stand, tmp_path: Path
-) -> None:
-    home = tmp_path / ".ortgpu-fix" / "venv"
-    stand.have("onnxruntime 1.22.1")
-    home.parent.mkdir()
-    shutil.move(stand.venv.folder, home)
-    stand.venv = Venv(folder=home)
-
-    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
-
-    assert "onnxruntime" not in stand.names()
-    stand.undo()
-    assert "onnxruntime" in stand.names()
-
-
-@pytest.mark.parametrize("works", [True, False])
 def test_an_environment_that_is_renamed_while_it_is_verified_is_not_said_to_be_as_before(
-    stand: Stand, tmp_path: Path, *, works: bool
+    stand: Stand, tmp_path: Path
 ) -> None:
     """What a roll back needs has gone with it, and is used at its new place."""
     stand.have("onnxruntime 1.22.1")
@@ -81,7 +59,7 @@ def test_an_environment_that_is_renamed_while_it_is_verified_is_not_said_to_be_a
 
     def verify() -> tuple[bool, str]:
         stand.venv.folder.rename(there)
-        return works, "no"
+        return False, "no"
 
     with pytest.raises(Error) as caught:
         stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
@@ -120,8 +98,7 @@ def test_an_environment_that_is_renamed_while_it_is_put_back_is_put_back_at_its_
     assert stand.unchanged()
 
 
-@pytest.mark.parametrize("works", [True, False])
-@pytest.mark.parametrize("gone", ["", "1", "1/journal"])
+@pytest.mark.parametrize(("gone", "works"), [("", True), ("1/journal", False)])
 def test_state_that_is_removed_while_it_is_verified_is_told(
     stand: Stand, gone: str, *, works: bool
 ) -> None:
@@ -189,9 +166,3 @@ def test_a_name_of_255_bytes_is_copied_to_another_filesystem(
     move(str(tmp_path / "one"), str(tmp_path / LONG))
 
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(LONG, "mine")]
-
-
-def test_a_file_of_such_a_name_is_written(tmp_path: Path) -> None:
-    write(tmp_path / LONG, "text")
-
-    assert (tmp_path / LONG).read_text() == "text"

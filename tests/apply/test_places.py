@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import mmap
 import os
 import resource
 import shutil
@@ -17,10 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stand import CUDA, GOOD, REQUIRES, Stand
+from stand import CUDA, REQUIRES, Stand
 
-from ortgpu_fix.apply.before_change import Allowed
-from ortgpu_fix.companions.build import stand_in_wheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index
 from ortgpu_fix.index.config import IndexConfig
@@ -39,10 +36,7 @@ def inodes(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_files_that_are_hard_links_into_uv_s_cache(
-    stand: Stand, tmp_path: Path, *, again: bool
-) -> None:
+def test_files_that_are_hard_links_into_uv_s_cache(stand: Stand, tmp_path: Path) -> None:
     """Neither apply nor undo writes into one, and after undo they are links into it again."""
     cache = tmp_path / "cache"
     for name in ("onnxruntime 1.22.1", "nvidia-cudnn-cu13 9.28.0.42"):
@@ -58,10 +52,9 @@ def test_files_that_are_hard_links_into_uv_s_cache(
     stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime", "nvidia-cudnn-cu13")))
     assert inodes(cache) == before
     assert library.stat().st_nlink == 2  # as uv installs it, from the cache of this user
-    if again:
-        library.unlink()
-        library.write_bytes(b"another program changes it")
-    stand.undo(allow_changed=again)
+    library.unlink()
+    library.write_bytes(b"another program changes it")
+    stand.undo(allow_changed=True)
 
     assert stand.unchanged()
     assert inodes(stand.venv.folder) == own
@@ -103,26 +96,6 @@ def test_an_environment_on_another_filesystem_than_everything_else(
     assert stand.unchanged()
 
 
-def test_scripts_on_another_filesystem_than_site_packages(
-    stand: Stand, mounted: Callable[..., Path]
-) -> None:
-    """A rename cannot do it there: files are copied with mode and times, and go back so."""
-    stand.have("onnxruntime 1.22.1")
-    disk = mounted("-t", "tmpfs", "-o", "size=16m", "tmpfs")
-    scripts = stand.venv.folder / "bin"
-    shutil.copytree(scripts, disk / "bin", symlinks=True)
-    shutil.rmtree(scripts)
-    scripts.symlink_to(disk / "bin")
-    stand.before, inner = state_of(stand.venv.folder), state_of(disk / "bin")
-
-    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
-    assert (disk / "bin" / "onnxruntime_test").exists()
-    stand.undo()
-
-    assert stand.unchanged()
-    assert state_of(disk / "bin") == inner
-
-
 def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(stand: Stand) -> None:
     stand.have("nvidia-cudnn-cu13 9.28.0.42")
     library = stand.venv.site / LIBRARY
@@ -158,22 +131,9 @@ def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(stand: Stand)
     assert kept.encode() == content
 
 
-def test_a_library_that_is_mapped_is_put_back_by_undo(stand: Stand) -> None:
-    """Undo while the new library is in use: what has it keeps it, and the old one is back."""
-    stand.have("nvidia-cudnn-cu13 9.28.0.42")
-    library = stand.venv.site / LIBRARY
-    stand.apply(stand.plan("nvidia-cudnn-cu12 9.28.0.42", uninstall=("nvidia-cudnn-cu13",)))
-    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as seen:
-        new = seen[:]
-        stand.undo()
-
-        assert seen[:] == new
-    assert stand.unchanged()
-
-
-@pytest.mark.parametrize("when", [0, 4_102_444_800], ids=["1970", "2100"])
-def test_a_clock_that_is_wrong(stand: Stand, when: int) -> None:
-    """Files from long ago or from the future: times come back to the nanosecond, bytecode too."""
+def test_a_clock_that_is_wrong(stand: Stand) -> None:
+    """Files from the future: times come back to the nanosecond, bytecode too."""
+    when = 4_102_444_800
     stand.have("onnxruntime 1.22.1")
     subprocess.run([stand.venv.python, "-c", "import onnxruntime.tools.check"], check=True)
     for path in stand.venv.site.rglob("*"):
@@ -191,38 +151,8 @@ def test_a_clock_that_is_wrong(stand: Stand, when: int) -> None:
     assert stand.unchanged()
 
 
-def test_nothing_new_for_pip_check_and_uv_pip_check(stand: Stand) -> None:
-    """What was wrong before stays as wrong as it was; who is not in the plan keeps every byte."""
-    stand.have("bystander 1.0", "protobuf 6.33.0", "fastembed 0.9.1", "onnxruntime 1.22.1")
-    stand.have("flatbuffers 25.9.23", "packaging 25.0")
-    others = ("bystander", "google", "flatbuffers", "packaging", "fastembed.py")
-
-    def digests() -> dict[str, object]:
-        rows = state_of(stand.venv.site)
-        return {path: what for path, what in rows.items() if path.startswith(others)}
-
-    def complaints() -> set[str]:
-        checks = [[find_uv(), "pip", "check", "--python", str(stand.venv.python)]]
-        said = [
-            subprocess.run(check, check=False, capture_output=True, text=True, env=environ)
-            for environ in [clean_environment()]
-            for check in checks
-        ]
-        (stand.venv.folder / ".lock").unlink(missing_ok=True)
-        lines = {line for one in said for line in (one.stdout + one.stderr).splitlines()}
-        return {line for line in lines if "requires" in line}
-
-    before, kept = complaints(), digests()
-    assert [line for line in before if "protobuf" in line]
-
-    stand.apply(stand.plan(GOOD), companions=[stand_in_wheel("1.26.0")], allowed=Allowed())
-
-    assert complaints() == before
-    assert digests() == kept
-
-
 def test_a_limit_of_the_size_of_files(stand: Stand) -> None:
-    """`ulimit -f`, in a child; a quota that is used up is met in scripts/prove/faults.py."""
+    """`ulimit -f`, in a child."""
     stand.have("onnxruntime 1.22.1")
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
     child = os.fork()
@@ -240,16 +170,15 @@ def test_a_limit_of_the_size_of_files(stand: Stand) -> None:
     assert stand.unchanged()
 
 
-@pytest.mark.parametrize("file", ["uv.toml", "pyproject.toml"])
 def test_the_configuration_of_the_current_folder_names_no_index(
-    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ordinary requirements come from the chosen index alone, also of an environment beside it."""
     stand.have("onnxruntime 1.22.1")
-    table = "[tool.uv]\n" if file == "pyproject.toml" else ""
-    text = f'{table}index-url = "http://127.0.0.1:9/simple"\n'
+    text = 'index-url = "http://127.0.0.1:9/simple"\n'
     for folder in (tmp_path, stand.venv.folder):
-        (folder / file).write_text(text)
+        (folder / "uv.toml").write_text(text)
+        (folder / "pyproject.toml").write_text(f"[tool.uv]\n{text}")
     monkeypatch.chdir(tmp_path)
 
     stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",), requires=REQUIRES))
@@ -257,17 +186,8 @@ def test_the_configuration_of_the_current_folder_names_no_index(
     assert stand.names().keys() >= {"onnxruntime-gpu", "protobuf"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("a, b", "a%20b", "ä@b"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("a b", "a#b", "a'b", "a=b")),
-    ],
-)
-def test_odd_characters_in_the_path_of_the_environment(
-    stand: Stand, tmp_path: Path, name: str
-) -> None:
-    venv = Venv(folder=tmp_path / name / "venv")
+def test_odd_characters_in_the_path_of_the_environment(stand: Stand, tmp_path: Path) -> None:
+    venv = Venv(folder=tmp_path / "a, b%20ä@#'=" / "venv")
     venv.folder.parent.mkdir()
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv.folder], check=True)
     stand.venv = venv

@@ -9,11 +9,9 @@ import pytest
 
 from ortgpu_fix.apply.state_folder import (
     Site,
-    absolute,
     check_state_folder,
     plain_paths,
     prepare_state_folder,
-    read_only,
     remove_tree,
     size_of,
 )
@@ -39,14 +37,6 @@ def test_what_is_in_an_environment(site: Site, tmp_path: Path) -> None:
     assert [site.inside(path) for path in outside] == [False] * 4
     whole = site._replace(prefix="/")
     assert whole.inside("/usr/bin/tool")
-
-
-def test_a_path_is_written_relative_to_its_packages_and_comes_back(site: Site) -> None:
-    path = f"{site.scripts}/tool"
-
-    assert site.relative(path) == "../../bin/tool"
-    assert absolute(site, "../../bin/tool") == path
-    assert absolute(site, path) == path
 
 
 def test_links_of_the_folder_are_followed_and_that_of_the_file_is_not(site: Site) -> None:
@@ -110,14 +100,3 @@ def test_a_file_with_the_name_of_a_change_is_no_reason_to_refuse(site: Site) -> 
     (site.state / "7").touch()
 
     assert check_state_folder(site)
-
-
-def test_a_reason_is_the_system_s_else_the_kind_of_error() -> None:
-    error = read_only("/x", PermissionError(13, "Permission denied"))
-    unnamed = read_only("/x", OSError())
-
-    assert (error.code, error.values) == (
-        "environment-read-only",
-        {"folder": "/x", "reason": "Permission denied"},
-    )
-    assert unnamed.values["reason"] == "OSError"

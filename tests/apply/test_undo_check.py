@@ -259,12 +259,6 @@ def test_a_link_in_the_place_of_a_folder_would_lead_elsewhere(tmp_path: Path) ->
     ]
 
 
-def test_without_records_nothing_differs(tmp_path: Path) -> None:
-    change = Change(tmp_path)
-
-    assert compare(change.site, change.folder, ()) == Comparison()
-
-
 @dataclass
 class Tree:
     """An environment, and the folder of a change."""
@@ -286,7 +280,7 @@ class Tree:
         assert found is not None
         return found
 
-    def set_aside(self, name: str) -> Path:
+    def back_up(self, name: str) -> Path:
         """Set a file aside; return where it is now."""
         seen = (self.put(name),)
         aside = self.folder / "aside" / "0"
@@ -327,15 +321,6 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(site, folder)
 
 
-@pytest.mark.parametrize("end", [(), (COMMIT,)])
-def test_what_was_set_aside_and_is_there_differs_in_nothing(
-    tree: Tree, end: tuple[Record, ...]
-) -> None:
-    tree.set_aside("a.py")
-
-    assert tree.compared(*end) == {}
-
-
 def test_links_are_compared_by_where_they_lead(tree: Tree) -> None:
     aside = tree.folder / "aside" / "0"
     tree.path("link").symlink_to("one")
@@ -353,74 +338,15 @@ def test_links_are_compared_by_where_they_lead(tree: Tree) -> None:
     assert tree.compared() == {}
 
 
-def test_what_is_back_already_is_lost_of_a_change_that_was_done(tree: Tree) -> None:
-    """While it goes on, or back, the last step may be missing; afterwards nobody moves it."""
-    tree.set_aside("a.py").rename(tree.path("a.py"))
-
-    assert tree.compared() == {}
-    assert tree.compared(Mark(step="undo")) == {}
-    assert tree.compared(COMMIT) == {"lost": {"a.py"}}
-
-
-def test_what_comes_in_the_place_of_what_went_is_ours(tree: Tree) -> None:
-    tree.set_aside("a.py")
-    tree.come("a.py")
-
-    assert tree.compared() == {}
-    assert tree.compared(COMMIT) == {}
-
-
 def test_a_file_among_the_metadata_that_is_back_already_is_nobody_s(tree: Tree) -> None:
     """The folder went and came under one name, and an undo was killed on its way."""
-    tree.set_aside("new-1.dist-info/notes").rename(tree.path("new-1.dist-info/notes"))
+    tree.back_up("new-1.dist-info/notes").rename(tree.path("new-1.dist-info/notes"))
     whole = ("new-1.dist-info",)
     tree.records.append(Install(created=(), whole=whole, standing=(), sizes=(), hashes=()))
     assert tree.compared(Mark(step="undo")) == {}
 
     tree.put("new-1.dist-info/more")
     assert tree.compared(Mark(step="undo")) == {"changed": {"new-1.dist-info/more"}}
-
-
-@pytest.mark.parametrize("seen", [True, False])
-def test_what_has_come_is_known_by_its_bytes(tree: Tree, *, seen: bool) -> None:
-    tree.come("new.py", seen=seen)
-    assert tree.compared() == {}
-
-    os.utime(tree.path("new.py"), ns=(1, 1))  # written again, or a copy
-    assert tree.compared() == {}
-    tree.path("new.py").write_text("NEW")
-    assert tree.compared() == {"changed": {"new.py"}}
-    tree.path("new.py").write_text("much longer")
-    assert tree.compared() == {"changed": {"new.py"}}
-
-
-def test_a_file_among_the_metadata_that_did_not_come_is_named(tree: Tree) -> None:
-    info = "new-1.dist-info"
-    tree.put(f"{info}/METADATA", "m")
-    tree.put(f"{info}/METADATA.ortgpu-fix.tmp", "a copy that was cut")
-    digest = hashlib.sha256(b"m").hexdigest()
-    tree.records.append(
-        Install(
-            created=(f"{info}/METADATA",),
-            whole=(info,),
-            standing=(),
-            sizes=(1,),
-            hashes=(digest,),
-        )
-    )
-    assert tree.compared() == {}
-
-    tree.put(f"{info}/direct_url.json", "{}")
-    assert tree.compared() == {"changed": {f"{info}/direct_url.json"}}
-
-
-def test_a_link_in_the_place_of_a_folder_leads_nothing_anywhere(tree: Tree) -> None:
-    tree.set_aside("package/a.py")
-    tree.path("package").rmdir()
-    tree.path("elsewhere").mkdir()
-    tree.path("package").symlink_to("elsewhere")
-
-    assert tree.compared() == {"lost": {"package"}}
 
 
 def test_the_most_telling_difference_comes_first(tree: Tree) -> None:
@@ -443,7 +369,7 @@ def distribution(tree: Tree, name: str, *files: str) -> None:
 
 
 def test_who_came_later_and_shares_the_folder_is_named_with_all_its_files(tree: Tree) -> None:
-    tree.set_aside("onnxruntime/old.py")
+    tree.back_up("onnxruntime/old.py")
     distribution(tree, "onnxruntime", "onnxruntime/theirs.py")
     distribution(tree, "other", "other/a.py")
 
@@ -458,7 +384,7 @@ def test_who_came_later_and_shares_the_folder_is_named_with_all_its_files(tree: 
 
 
 def test_who_was_there_before_has_not_come(tree: Tree) -> None:
-    tree.set_aside("onnxruntime/old.py")
+    tree.back_up("onnxruntime/old.py")
     distribution(tree, "onnxruntime", "onnxruntime/theirs.py")
     tree.records[0] = Begin(
         plan="x", removed=(), installed=(), present=("onnxruntime-1.dist-info",)
@@ -477,7 +403,7 @@ def test_a_file_of_the_change_that_another_owns_as_well_stays(tree: Tree) -> Non
 
 def test_nobody_s_other_files_go_with_who_came_later(tree: Tree) -> None:
     """What another distribution owns as well, and Python itself."""
-    tree.set_aside("onnxruntime/old.py")
+    tree.back_up("onnxruntime/old.py")
     distribution(tree, "onnxruntime", "onnxruntime/theirs.py", "common/both.py")
     distribution(tree, "other", "common/both.py")
     tree.put("../pyvenv.cfg", "home = /usr")

@@ -37,12 +37,8 @@ def outcome(metadata: str = METADATA, wheel: str = WHEEL) -> str:
         ("NAME: Stand_In\r\nversion:1.0.0\r\n", "read"),
         ("Name : stand-in\nVersion: 1.0\n", "METADATA"),  # as pip reads it: no field,
         ("name\n" + METADATA, "METADATA"),  # after a line without a colon comes the description
-        (METADATA + "\nName: other\n", "read"),  # nor is one of the description
         ("Name: other\n" + METADATA, "METADATA"),  # the first counts
-        ("\n\n" + METADATA, "METADATA"),
-        ("Name: stand-in\n", "METADATA"),
         ("Name: stand-in\nVersion: 1.1\n", "METADATA"),
-        ("", "METADATA"),
     ],
 )
 def test_name_and_version(metadata: str, found: str) -> None:
@@ -54,11 +50,8 @@ def test_name_and_version(metadata: str, found: str) -> None:
     [
         (WHEEL, "read"),
         ("wheel-version: 1.9\n", "read"),
-        ("wheel-version : 1.9\n", "WHEEL"),
         ("Wheel-Version: 2.0\nRoot-Is-Purelib: true\n", "WHEEL"),
         ("Wheel-Version: 10\n", "WHEEL"),
-        ("Root-Is-Purelib: true\n", "WHEEL"),
-        ("", "WHEEL"),
     ],
 )
 def test_the_version_of_the_format(wheel: str, found: str) -> None:
@@ -71,7 +64,7 @@ def test_a_requirement_may_go_on_in_the_next_line() -> None:
     assert all_requirements(text) == ["a>=1; python_version>'3'", "b c"]
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e"])
+@pytest.mark.parametrize("separator", ["\u2028", "\x0b"])
 def test_a_line_ends_where_it_does_for_pip(separator: str) -> None:
     text = f"{METADATA}Summary: x{separator}Requires-Dist: evil\nRequires-Dist: a{separator}b\n"
 
@@ -83,13 +76,8 @@ def test_a_line_ends_where_it_does_for_pip(separator: str) -> None:
     "text",
     [
         "",
-        ":",
-        " a\n",
-        "\r\r\r",
         "Requires-Dist",
         "Content-Type: multipart/mixed; boundary=b\n\n" + "--b\nContent-Type: x/y\n" * 9_000,
-        "Content-Type: message/rfc822\n\n" * 9_000,
-        "Summary: \ufffd" + "(" * 99_999,
         "".join(f"a{number}: b\n" for number in range(50_000)),
     ],
 )

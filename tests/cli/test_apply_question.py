@@ -22,7 +22,6 @@ from stand import Stand
 from ortgpu_fix.cli import described
 from ortgpu_fix.cli.commands import apply as applying
 from ortgpu_fix.verify.verification import Verification
-from support.local_index import make_wheel
 from support.standin_wheels import clean_environment, state_of
 
 LACKS = "flatbuffers"
@@ -121,7 +120,7 @@ def test_who_interrupts_it_before_the_change_is_told_so(
     [
         (("apply",), "error: Interrupted; nothing was changed"),
         (("download", "-d", "wheels"), "error: Interrupted; `wheels` is incomplete"),
-        *((("plan",), ""), (("verify",), "")),
+        (("plan",), ""),
     ],
 )
 def test_who_interrupts_the_look_at_the_machine_is_told_too(
@@ -166,24 +165,6 @@ def test_and_in_the_document(
     assert [LACKS, "25.9.23", "pypi", digest] in begin["packages"]
 
 
-def test_what_is_verified_is_the_provider_that_was_asked_for(
-    lacking: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lacking.venv.install(make_wheel(tmp_path, "tensorrt-cu12-libs", "10.3.0"))
-    asked: list[str] = []
-
-    def verified(*_: Any, provider: str, **__: Any) -> Verification:
-        asked.append(provider)
-        return Verification(verdict="works")
-
-    monkeypatch.setattr(applying, "verify", verified)
-    argv = arguments(lacking, "--json", "--yes", "--provider", "tensorrt")
-
-    done = run_here(*argv, cwd=tmp_path, env=environment(tmp_path))
-
-    assert (done.returncode, asked) == (0, ["tensorrt"]), done
-
-
 def test_a_check_that_crashes_is_told_with_its_last_words(
     lacking: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,10 +178,3 @@ def test_a_check_that_crashes_is_told_with_its_last_words(
     assert f"The GPU check failed or crashed: {said[1]}" in done.stderr
     assert "import onnxruntime" not in done.stderr
     assert lacking.unchanged()
-
-
-def test_where_nobody_can_answer_no_index_is_asked(lacking: Stand, tmp_path: Path) -> None:
-    done = run_here(*arguments(lacking), cwd=tmp_path, env=environment(tmp_path))
-
-    assert (done.returncode, "--yes" in done.stderr) == (2, True)
-    assert lacking.server.behaviour.requests == []

@@ -105,23 +105,12 @@ def of_our_dockerfile(image: Image) -> None:
     image.env = {"LD_LIBRARY_PATH": ":".join(folders)}
 
 
-def beside_cupy(image: Image) -> None:
-    """Another one in the process uses the wheels that the variable names, too."""
-    of_our_dockerfile(image)
-    put(image.site, "cupy-cuda12x", "13.6.0")
-
-
 def without_cudnn(image: Image) -> None:
     image.system(TOOLKIT)
 
 
 def without_loader(image: Image) -> None:
     image.wheels()
-
-
-def overwritten(image: Image) -> None:
-    of_our_dockerfile(image)
-    put_onnxruntime(image.site, "onnxruntime", "1.22.1", None)
 
 
 def named_outside(image: Image) -> None:
@@ -138,7 +127,7 @@ def image(tmp_path: Path, venv: Path, monkeypatch: pytest.MonkeyPatch) -> Image:
     return Image(root, venv)
 
 
-@pytest.mark.parametrize("make", [from_system, with_loader, of_our_dockerfile, beside_cupy])
+@pytest.mark.parametrize("make", [from_system, with_loader, of_our_dockerfile])
 def test_a_right_image_is_healthy(image: Image, make: Callable[[Image], None]) -> None:
     make(image)
     done = image.run(*A100)
@@ -153,7 +142,6 @@ def test_a_right_image_is_healthy(image: Image, make: Callable[[Image], None]) -
     [
         (without_cudnn, "Missing CUDA 12 libraries: "),
         (without_loader, "The NVIDIA wheels are installed, but nothing loads them"),
-        (overwritten, "onnxruntime 1.22.1 is the CPU-only package"),
         (named_outside, "The NVIDIA wheels are installed, but nothing loads them"),
     ],
 )
@@ -180,28 +168,6 @@ def test_the_flags_replace_the_driver_and_the_gpus_alone(image: Image) -> None:
     }
 
 
-def test_without_an_environment_it_is_a_machine_of_its_own(image: Image) -> None:
-    from_system(image)
-    image.env = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib"}
-    done = run_here("facts", *A100, "--python", "3.11", cwd=image.root, env=image.env)
-    described = json.loads(done.stdout)
-
-    assert (described["libraries"], described["toolkits"]) == ([], [])
-    assert described["environment"] == {}
-
-
-def test_what_a_shell_names_does_not_count_on_this_machine(image: Image, tmp_path: Path) -> None:
-    of_our_dockerfile(image)
-    facts = json.loads(image.run("facts").stdout)
-    facts |= {"driver": {"version": "535.104.12"}, "gpus": [{"compute_capability": "8.0"}]}
-    file = tmp_path / "host.json"
-    file.write_text(json.dumps(facts))
-    done = run_here("--facts", str(file), cwd=tmp_path, env={"PATH": os.environ["PATH"]})
-
-    assert done.returncode == 1
-    assert "nothing loads them" in done.stdout
-
-
 def test_which_machines_the_image_runs_on(image: Image) -> None:
     """1.26.0 has code for 6.0 and newer; cuDNN 9.6 ends at 9.0, the one that it is built for."""
     of_our_dockerfile(image)
@@ -212,30 +178,3 @@ def test_which_machines_the_image_runs_on(image: Image) -> None:
         "driver": "525.60.13",
         "compute_capabilities": ["6.0", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0"],
     }
-
-
-def test_the_libraries_of_the_system_count_for_that(image: Image) -> None:
-    """cuDNN 9.1 has no code for Blackwell, nor has cuBLAS 12.4."""
-    from_system(image)
-
-    assert image.plan(*A100)["runs_on"]["compute_capabilities"][-1] == "9.0"
-
-
-def test_a_gpu_that_the_libraries_of_the_image_have_no_code_for(image: Image) -> None:
-    from_system(image)
-    plan = image.plan("--driver", "570.86.15", "--gpu", "RTX 5090")
-
-    assert plan["verdict"] == "fixable"
-    assert plan["runs_on"]["compute_capabilities"][-1] == "12.0"
-
-
-def test_the_line_is_no_noise_in_an_ordinary_plan() -> None:
-    words = {"plain": (), "verbose": ("--verbose",)}
-    env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    said = {
-        name: run_here("--facts", "example", *more, cwd=Path("/"), env=env).stdout
-        for name, more in words.items()
-    }
-
-    assert "Runs on" not in said["plain"]
-    assert "Runs on: driver >= 525.60.13, compute capability" in said["verbose"]

@@ -18,7 +18,7 @@ REPORT = [
     Section(
         rows=(
             Row(text="This sentence is too long for a line of sixty columns, so it goes on."),
-            Row(text=COMMAND, style="bold", whole=True),
+            Row(text=COMMAND, style="bold", unwrapped=True),
         )
     ),
 ]

@@ -8,7 +8,6 @@ import os
 import pty
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,26 +72,7 @@ def explained(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 # What it reads
 
 
-def test_what_windows_does_not_have_is_not_told_there(run: Run, machine: Any) -> None:
-    log = "no CUDA-capable device is detected\n"
-    linux, windows = (
-        explained(run("explain", "-", "--json", "--facts", machine(**there), text_in=log))
-        for there in ({}, {"platform": {"system": "windows", "machine": "x86_64"}})
-    )
-
-    told = [document["explanations"][0]["commands"] for document in (linux, windows)]
-    assert told[0] == [*told[1], "unset CUDA_VISIBLE_DEVICES"]
-
-
-def test_a_pipe(run: Run) -> None:
-    done = run("explain", "-", "--text-only", text_in=MISSING)
-
-    assert done.returncode == 0
-    assert "libcudnn.so.9" in done.stdout
-    assert done.stderr == ""
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig"])
+@pytest.mark.parametrize("encoding", ["utf-16"])
 def test_a_file_as_json(encoding: str, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "log.txt"
     file.write_bytes(f"No devices were found\n{NO_KERNEL}".encode(encoding))
@@ -101,13 +81,6 @@ def test_a_file_as_json(encoding: str, run: Run, tmp_path: Path) -> None:
 
     assert {row["code"] for row in rows} == {"no-gpu-visible", "no-kernel-image"}
     assert {row["here"] for row in rows} == {None}
-
-
-def test_a_log_that_is_not_there(run: Run) -> None:
-    done = run("explain", "nowhere.log")
-
-    assert (done.returncode, done.stdout) == (7, "")
-    assert "nowhere.log" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal is made with pty")
@@ -161,23 +134,9 @@ def test_what_is_not_so_here_is_said_with_what_is_there_instead(
     assert "CUDA 13.0" in row["here"]["says"][0]
 
 
-def test_memory_cannot_be_seen_here(run: Run, machine: Callable[..., str]) -> None:
-    log = "CUDA failure 2: out of memory ; GPU=0\n"
-
-    document = explained(run("explain", "--facts", machine(), "--json", text_in=log))
-
-    (row,) = document["explanations"]
-    assert (row["code"], row["here"]["state"]) == ("out-of-memory", "unseen")
-
-
 @pytest.mark.parametrize(
     ("version", "code", "state"),
-    [
-        ("1.22.0", "tensorrt-cpu-fallback", "confirmed"),
-        ("1.23.2", "tensorrt-cpu-fallback", "confirmed"),
-        ("1.21.1", "tensorrt-unavailable", None),
-        ("1.26.0", "tensorrt-unavailable", None),
-    ],
+    [("1.22.0", "tensorrt-cpu-fallback", "confirmed"), ("1.26.0", "tensorrt-unavailable", None)],
 )
 def test_tensorrt_means_the_cpu_in_some_releases_only(
     version: str, code: str, state: str | None, run: Run, machine: Callable[..., str]
@@ -194,7 +153,7 @@ def test_tensorrt_means_the_cpu_in_some_releases_only(
     assert "`ortgpu-fix --provider tensorrt`" in row["remedy"]
 
 
-@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("end", ["\n"])
 def test_several_files_are_one_text_and_each_line_is_told_with_its_file(
     end: str, run: Run, tmp_path: Path
 ) -> None:
@@ -223,8 +182,7 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
-@pytest.mark.parametrize(("given", "waits"), [([], True), (["-"], True), (["FILE", "-"], True),
-                                              (["FILE"], False)])  # fmt: skip
+@pytest.mark.parametrize(("given", "waits"), [([], True), (["FILE"], False)])  # fmt: skip
 def test_who_is_waited_for_is_told_so(
     given: list[str],
     tmp_path: Path,
@@ -242,17 +200,6 @@ def test_who_is_waited_for_is_told_so(
     assert ("Ctrl" in capsys.readouterr().err) is waits
 
 
-def test_the_wrapped_lines_of_a_file_are_joined(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "error.log"
-    file.write_text("\n".join(textwrap.wrap(MISSING, 40)) + "\n")
-    __main__.main(["explain", str(file), "--text-only", "--json"])
-
-    rows = json.loads(capsys.readouterr().out)["explanations"]
-    assert [row["code"] for row in rows] == ["cudnn-9-missing"]
-
-
 def test_what_to_do_next_is_told_for_the_environment_that_was_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,15 +215,7 @@ def test_what_to_do_next_is_told_for_the_environment_that_was_named(
     ]
 
 
-def test_the_kind_of_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "error.log"
-    file.write_text("[PYI-1234:ERROR] Failed to execute script 'main'!\n" + MISSING)
-    __main__.main(["explain", str(file), "--text-only"])
-
-    assert "The log is from an application with its own Python" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("flags", [(), ("--text-only",), ("--facts", "example")])
+@pytest.mark.parametrize("flags", [()])
 @pytest.mark.parametrize(
     ("language", "told"),
     [
@@ -312,80 +251,12 @@ def test_a_machine_that_cannot_be_looked_at_promises_no_more_than_the_log(
     assert said == ["mend-by-python", "mend-by"]
 
 
-@pytest.mark.parametrize(("gpus", "severity"), [(("8.0",), "error"), ((), "info")])
-def test_a_build_without_cuda_is_wrong_where_there_is_a_gpu(
-    gpus: tuple[str, ...],
-    severity: str,
-    machine: Callable[..., str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    file = tmp_path / "error.log"
-    file.write_text("['AzureExecutionProvider', 'CPUExecutionProvider']\n")
-    facts = machine("onnxruntime 1.26.0", gpus=gpus)
-    __main__.main(["explain", str(file), "--facts", facts, "--json"])
-
-    rows = json.loads(capsys.readouterr().out)["explanations"]
-    assert [(row["code"], row["severity"]) for row in rows] == [("cpu-build-in-use", severity)]
-
-
-def test_of_one_file_no_name_is_told(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "home" / "error.log").write_text("started\n" + MISSING)
-
-    assert "files" not in explained(run("explain", "error.log", "--text-only", "--json"))
-    assert "  --> error.log:2\n" in run("explain", "error.log", "--text-only").stdout
-
-
-def test_a_file_of_several_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "home" / "error.log").write_text(MISSING)
-    done = run("explain", "error.log", "gone.txt")
-
-    assert (done.returncode, done.stdout) == (7, "")
-    assert "gone.txt" in done.stderr
-
-
-def test_where_a_session_has_the_gpu_after_all_no_command_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "error.log"
-    file.write_text(MISSING + "Applied providers: ['CUDAExecutionProvider']\n")
-    __main__.main(["explain", str(file), "--text-only", "--json"])
-
-    document = json.loads(capsys.readouterr().out)
-    assert [row["severity"] for row in document["explanations"]] == ["info"]
-    assert (document["mending"]["code"], document["mending"]["command"]) == ("mend-over", None)
-
-
-def test_with_the_text_alone_nothing_is_looked_at(run: Run) -> None:
-    document = explained(run("explain", "--text-only", "--json", text_in=MISSING))
-
-    assert [row["here"] for row in document["explanations"]] == [None]
-    assert document["mending"]["code"] == "mend-by-python"
-    assert document["mending"]["command"] == "ortgpu-fix --apply"
-
-
-def test_a_program_that_brings_its_own_python_is_not_mended_by_this_one(
-    run: Run, machine: Callable[..., str]
-) -> None:
-    log = "[PYI-1234:ERROR] Failed to execute script 'main' due to unhandled exception!\n" + MISSING
-    facts = machine("onnxruntime-gpu 1.26.0")
-
-    document = explained(run("explain", "--facts", facts, "--json", text_in=log))
-
-    (row,) = document["explanations"]
-    assert row["origin"] == "frozen"
-    assert row["fixable"] is False
-    assert row["here"]["state"] == "unseen"
-    assert document["mending"]["command"] is None
-
-
 # The command at the end
 
 
 @pytest.mark.parametrize(
     ("flags", "kept"),
     [
-        (["--cuda", "12"], "--cuda 12"),
         (["--ort", "1.26.0", "--ignore-gpu", "8.6"], "--ignore-gpu 8.6 --ort 1.26.0"),
         (["--offline", "--find-links", "a folder"], "--offline --find-links 'a folder'"),
     ],
@@ -399,19 +270,6 @@ def test_the_command_repeats_the_flags_that_were_given(
 
     assert done.returncode == 0, done.stderr
     assert any(line.endswith(f"{kept} --apply") for line in done.stdout.splitlines())
-
-
-@pytest.mark.parametrize("language", ["C.UTF-8", "zh_CN.UTF-8"])
-def test_the_command_is_alone_on_its_line_and_what_it_installs_is_below(
-    language: str, run: Run, machine: Callable[..., str]
-) -> None:
-    facts = machine("onnxruntime 1.26.0")
-
-    done = run("explain", "--facts", facts, text_in=MISSING, env={"LANG": language})
-
-    lines = [line.strip() for line in done.stdout.splitlines()]
-    installs = lines[lines.index("ortgpu-fix --apply") + 1]
-    assert "onnxruntime-gpu 1.31.1" in installs or "onnxruntime-gpu 1.26.0" in installs
 
 
 def test_the_command_line_allows_what_it_would_be_refused_for(
@@ -441,7 +299,7 @@ SMI = """onnxruntime_gpu-1.19.2.dist-info
 """
 
 
-@pytest.mark.parametrize("flags", [(), ("--text-only",)])
+@pytest.mark.parametrize("flags", [()])
 @pytest.mark.parametrize(
     ("log", "command"),
     [
@@ -459,10 +317,10 @@ def test_the_command_has_the_environment_that_the_log_names(
 
 
 def test_what_would_be_installed_follows_from_the_outputs_in_the_log(run: Run) -> None:
-    mending = explained(run("explain", "-", "--json", text_in=SMI + VENV))["mending"]
+    fix_for = explained(run("explain", "-", "--json", text_in=SMI + VENV))["mending"]
 
-    assert "nvidia-cublas-cu12 12.2.5.6" in mending["installs"]
-    assert not [each for each in mending["installs"] if each.startswith("onnxruntime-gpu")]
+    assert "nvidia-cublas-cu12 12.2.5.6" in fix_for["installs"]
+    assert not [each for each in fix_for["installs"] if each.startswith("onnxruntime-gpu")]
     assert explained(run("explain", "-", "--json", text_in=VENV))["mending"]["installs"] == []
 
 
@@ -475,14 +333,61 @@ def test_where_nothing_decides_the_versions_the_question_is_asked(run: Run) -> N
 
 @pytest.mark.parametrize(
     ("environ", "text", "told"),
-    [
-        ({}, PORTABLE, "原因："),
-        ({"LANG": "en_US.UTF-8"}, PORTABLE, "cause:"),
-        ({"ORTGPU_FIX_LANG": "en"}, PORTABLE, "cause:"),
-        ({}, PORTABLE.replace("找不到指定的模块。", ""), "cause:"),
-    ],
+    [({}, PORTABLE, "原因："), ({"LANG": "en_US.UTF-8"}, PORTABLE, "cause:")],
 )
 def test_a_chinese_log_is_answered_in_chinese_where_no_language_is_set(
     environ: dict[str, str], text: str, told: str, run: Run
 ) -> None:
     assert told in run("explain", "-", "--text-only", text_in=text, env=environ).stdout
+
+
+def test_what_windows_does_not_have_is_not_told_there(run: Run, machine: Any) -> None:
+    log = "no CUDA-capable device is detected\n"
+    linux, windows = (
+        explained(run("explain", "-", "--json", "--facts", machine(**there), text_in=log))
+        for there in ({}, {"platform": {"system": "windows", "machine": "x86_64"}})
+    )
+
+    told = [document["explanations"][0]["commands"] for document in (linux, windows)]
+    assert told[0] == [*told[1], "unset CUDA_VISIBLE_DEVICES"]
+
+
+def test_memory_cannot_be_seen_here(run: Run, machine: Callable[..., str]) -> None:
+    log = "CUDA failure 2: out of memory ; GPU=0\n"
+
+    document = explained(run("explain", "--facts", machine(), "--json", text_in=log))
+
+    (row,) = document["explanations"]
+    assert (row["code"], row["here"]["state"]) == ("out-of-memory", "unseen")
+
+
+def test_a_program_that_brings_its_own_python_is_not_mended_by_this_one(
+    run: Run, machine: Callable[..., str]
+) -> None:
+    log = "[PYI-1234:ERROR] Failed to execute script 'main' due to unhandled exception!\n" + MISSING
+    facts = machine("onnxruntime-gpu 1.26.0")
+
+    document = explained(run("explain", "--facts", facts, "--json", text_in=log))
+
+    (row,) = document["explanations"]
+    assert row["origin"] == "frozen"
+    assert row["fixable"] is False
+    assert row["here"]["state"] == "unseen"
+    assert document["mending"]["command"] is None
+
+
+@pytest.mark.parametrize(("gpus", "severity"), [(("8.0",), "error"), ((), "info")])
+def test_a_build_without_cuda_is_wrong_where_there_is_a_gpu(
+    gpus: tuple[str, ...],
+    severity: str,
+    machine: Callable[..., str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "error.log"
+    file.write_text("['AzureExecutionProvider', 'CPUExecutionProvider']\n")
+    facts = machine("onnxruntime 1.26.0", gpus=gpus)
+    __main__.main(["explain", str(file), "--facts", facts, "--json"])
+
+    rows = json.loads(capsys.readouterr().out)["explanations"]
+    assert [(row["code"], row["severity"]) for row in rows] == [("cpu-build-in-use", severity)]

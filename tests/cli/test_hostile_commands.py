@@ -19,7 +19,7 @@ from subprocess import CompletedProcess
 import hostile
 import pytest
 from command import run_here
-from hostile import CONTROLS, EACH, SECONDS, limited_memory
+from hostile import CONTROLS, SECONDS, limited_memory
 from lacking import install_all_but
 from stand import Stand
 
@@ -35,9 +35,8 @@ Done = CompletedProcess[str]
 STARTS = 10.0
 """Seconds that a command may take besides: children of it are started on a machine that is busy."""
 LACKS = "flatbuffers"
-FEW, SOME = 6, 15
-"""Of a kind that starts children, and of another, as many are tried in the fast part; all in the
-slow one."""
+FEW, SOME = 3, 6
+"""Of a kind that starts children, and of another, as many are tried."""
 
 
 class Room:
@@ -150,11 +149,7 @@ KINDS: Mapping[str, Callable[[Room, random.Random], Mapping[str, set[int]]]] = {
     "wheels": wheels,
 }
 STARTING = {"journals", "metadata", "pages", "wheels"}
-CASES = [
-    pytest.param(kind, number, marks=[pytest.mark.slow] if late else [])
-    for kind in KINDS
-    for late, number in ((at >= (FEW if kind in STARTING else SOME), at) for at in range(EACH))
-]
+CASES = [(kind, number) for kind in KINDS for number in range(FEW if kind in STARTING else SOME)]
 
 
 @pytest.fixture(scope="module")

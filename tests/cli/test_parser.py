@@ -89,39 +89,10 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
         "No onnxruntime-gpu works without an NVIDIA driver",
         "a visible NVIDIA driver",
     ),
-    "no-gpu": (
-        {"gpus": ()},
-        "No onnxruntime-gpu works without an NVIDIA GPU",
-        "a visible NVIDIA GPU",
-    ),
-    "driver-418": (
-        {"driver": "10.1"},
-        "No onnxruntime-gpu on PyPI works with this driver",
-        "driver >= 450.80.02",
-    ),
     "alpine": (
         {"platform": {"system": "linux", "machine": "x86_64", "libc": "musl 1.2.4"}},
         "No onnxruntime-gpu on PyPI works on Linux, x86_64, musl 1.2.4",
         "a system with glibc",
-    ),
-    "python-3.15": (
-        {"python": "3.15.0"},
-        "No onnxruntime-gpu on PyPI works with Python 3.15.0",
-        "Python 3.14",
-    ),
-    "jetson-orin": (
-        {
-            "platform": {
-                "system": "linux",
-                "machine": "aarch64",
-                "libc": "glibc 2.35",
-                "jetson": "# R36 (release), REVISION: 4.3",
-            },
-            "driver": "12.6",
-            "gpus": ("8.7",),
-        },
-        "No onnxruntime-gpu on PyPI supports Jetson",
-        "the Jetson index",
     ),
     "k80-python-3.11": (
         {"driver": "11.4", "gpus": ("3.7",)},
@@ -146,29 +117,6 @@ def test_impossible_machines_say_why_and_what_would_help(
     assert len(done.stdout.splitlines()) <= 40
 
 
-def test_a_driver_without_a_gpu_is_impossible_too(run: Run) -> None:
-    done = run("--driver", "418.226", "--gpu", "8.0", "--json")
-
-    assert done.returncode == 3
-    assert json.loads(done.stdout)["selection"] is None
-
-
-def test_the_short_form_plans_for_another_machine(run: Run) -> None:
-    done = run("--driver", "535.104.12", "--gpu", "8.0,9.0", "--json")
-
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["selection"]["cuda"] == "12"
-
-
-def test_a_gpu_with_a_name_only_is_known_by_it(run: Run, tmp_path: Path) -> None:
-    document = json.loads(Path(machine(tmp_path)).read_text())
-    document["gpus"] = [{"name": "NVIDIA GeForce RTX 5060"}]
-    file = tmp_path / "by hand.json"
-    file.write_text(json.dumps(document))
-
-    assert "NVIDIA GeForce RTX 5060 (compute capability 12.0)" in run("--facts", str(file)).stdout
-
-
 def test_the_same_facts_give_the_same_bytes(process: Run, tmp_path: Path) -> None:
     facts = machine(tmp_path)
     first = process("--facts", facts, "--json")
@@ -181,10 +129,7 @@ def test_the_same_facts_give_the_same_bytes(process: Run, tmp_path: Path) -> Non
     ("content", "part"),
     [
         ("{", "not JSON"),
-        ("[]", "the document must be an object"),
         ('{"schema": 1}', "packages is missing"),
-        ('{"schema": 2}', "schema is 2"),
-        ("[" * 100_000, "nested too deep"),
     ],
 )
 def test_a_facts_file_that_is_none(content: str, part: str, run: Run, tmp_path: Path) -> None:
@@ -194,21 +139,13 @@ def test_a_facts_file_that_is_none(content: str, part: str, run: Run, tmp_path: 
     assert part in failed(run("--facts", str(file)), 7)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-16"])
 def test_a_facts_file_as_windows_writes_it(encoding: str, run: Run, tmp_path: Path) -> None:
     document = synthetic.document()
     document["python"]["implementation"] = "CPython"
     (tmp_path / "facts.json").write_text(json.dumps(document), encoding)
 
     assert run("--facts", "facts.json").returncode == 1
-
-
-def test_an_unknown_key_is_refused_by_name(run: Run, tmp_path: Path) -> None:
-    assert "drivr is not a known key" in failed(run("--facts", machine(tmp_path, drivr=1)), 7)
-
-
-def test_a_facts_file_that_is_not_there(process: Run) -> None:
-    assert "No such file" in failed(process("--facts", "nowhere.json"), 7)
 
 
 def script(path: Path, text: str) -> str:
@@ -222,7 +159,6 @@ def script(path: Path, text: str) -> str:
     ("text", "part"),
     [
         ("#!/bin/sh\necho garbage\n", "garbage"),
-        ("#!/bin/sh\nexit 3\n", "exit 3"),
         ("not a program", "Exec format error"),
     ],
 )
@@ -234,23 +170,15 @@ def test_a_python_that_is_none(text: str, part: str, run: Run, tmp_path: Path) -
     assert part in done.stderr or part == "garbage"
 
 
-def test_a_python_that_is_not_there(run: Run) -> None:
-    failed(run("--python", "/nowhere/python"), 7)
-
-
 @pytest.mark.parametrize(
     ("argv", "part"),
     [
         (["--nonsense"], "--nonsense"),
         (["dance"], "Unrecognized command `dance`"),
-        (["facts", "extra"], "extra"),
         (["--apply", "--check"], "--apply, --check"),
-        (["verify", "--apply"], "verify, --apply"),
         (["--driver", "535"], "`--driver` and `--gpu`"),
-        (["--gpu", "8.0"], "`--driver` and `--gpu`"),
         (["--driver", "x", "--gpu", "8.0"], "`--driver x`"),
         (["--driver", "535", "--gpu", "eight"], "`--gpu eight`"),
-        (["--driver", "535", "--gpu", "8.0", "--facts", "x", "--facts", "y"], "--driver, --facts"),
         (["--ignore-gpu", "x"], "`--ignore-gpu x`"),
         (["--ort", "latst"], "`--ort latst`"),
         (["--cuda", "twelve"], "`--cuda twelve`"),
@@ -268,29 +196,17 @@ def test_a_python_that_is_not_there(run: Run) -> None:
         (["--facts", "a", "--facts", "b", "--python", "x"], "--python, --facts"),
         (["--with-cpu"], "--with-cpu"),
         (["-r", "a.txt", "--write"], "`--write` can only be used with `--apply`"),
+        (["--bench", "model.onnx"], "`--bench` can only be used with `verify`"),
         (
             ["verify", "--shape", "x=1"],
             "`--shape` can only be used with `verify MODEL.onnx`, `verify --bench`",
         ),
         (
-            ["verify", "--report", "x"],
-            "`--report` can only be used with `verify MODEL.onnx`, `verify --bench`",
-        ),
-        (
-            ["--ort-index-url", "https://x"],
-            "`--ort-index-url` can only be used with `matrix`",
-        ),
-        (["--all-platforms"], "`--all-platforms` can only be used with `matrix`"),
-        (
             ["matrix", "--all-platforms"],
             "`--all-platforms` can only be used with `matrix --update`",
         ),
         (["facts", "--from-text", "x", "--facts", "y"], "--from-text, --facts"),
-        (["apply", "--dry-run"], "apply, --dry-run"),
-        (["plan", "--apply"], "plan, --apply"),
         (["matrix", "--update", "--offline"], "--update, --offline"),
-        (["matrix", "--update", "--forget"], "--update, --forget"),
-        (["matrix", "foo"], "Unexpected argument `foo`"),
         (["--facts", "a", "--facts", "b", "--torch", "match"], "--torch match, several --facts"),
     ],
 )
@@ -302,26 +218,15 @@ def test_impossible_flags(argv: list[str], part: str, run: Run) -> None:
     ("argv", "hint"),
     [
         (["matrix", "9.9.9"], "`ortgpu-fix matrix` lists the versions that it contains"),
-        (["matrix", "foo"], "See `ortgpu-fix help matrix`"),
-        (["--nonsense"], "See `ortgpu-fix --help`"),
         (["lock", "--frmat", "uv"], "See `ortgpu-fix help lock`"),
-        (["--apply", "--live"], "See `ortgpu-fix --help`"),
         (["run", "python", "app.py", "--model", "x"], "ortgpu-fix run -- python app.py"),
-        (["run", "--"], "ortgpu-fix run -- python app.py"),
         (["download", "--facts", "example"], "ortgpu-fix download -d wheels"),
-        (["lock", "--check"], "ortgpu-fix lock --check gpu.txt"),
         (["diff", "a"], "ortgpu-fix diff HEAD:uv.lock uv.lock"),
         (["-r", "none.txt"], "Pass an existing file, or fix that line, and retry"),
     ],
 )
 def test_a_mistake_has_its_own_hint(argv: list[str], hint: str, run: Run) -> None:
     assert run(*argv).stderr.endswith(f"\n\nhint: {hint}\n")
-
-
-def test_the_plan_takes_the_flag_that_says_what_it_does(run: Run, tmp_path: Path) -> None:
-    facts = ("--facts", machine(tmp_path))
-
-    assert run("plan", "--dry-run", *facts).stdout == run("--dry-run", *facts).stdout != ""
 
 
 def test_an_error_as_json(run: Run) -> None:
@@ -337,59 +242,22 @@ def test_an_error_as_json(run: Run) -> None:
     }
 
 
-def test_an_error_in_chinese(process: Run) -> None:
-    done = process("--cuda", "x", env={"LANG": "zh_CN.UTF-8"})
-
-    assert (
-        done.stderr == "错误：不支持 `--cuda x`；有已知软件包的 CUDA 版本：11, 12, 13\n\n"
-        "提示：例如 `--cuda 12`\n"
-    )
-
-
-def test_apply_without_a_terminal_wants_a_yes(run: Run, tmp_path: Path) -> None:
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-
-    done = run("--apply", "--facts", machine(tmp_path), "--python", str(venv))
-
-    assert done.returncode == 2
-    assert "Not an interactive terminal, so nothing was changed" in done.stderr
-    assert "onnxruntime-gpu" in done.stdout
-
-
-def test_an_impossible_plan_is_not_applied(run: Run, tmp_path: Path) -> None:
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-    facts = machine(tmp_path, driver=None, gpus=())
-
-    assert run("--apply", "--yes", "--facts", facts, "--python", str(venv)).returncode == 3
-
-
-def test_facts_are_written_and_read_back(process: Run, tmp_path: Path) -> None:
-    written = process("facts", "-o", "facts.json")
-
-    assert written.returncode == 0
-    assert written.stderr == "Written: facts.json\n"
-    assert json.loads((tmp_path / "facts.json").read_text()) == json.loads(process("facts").stdout)
-    assert process("--facts", "facts.json").returncode in {0, 1, 3}
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="paths are bytes on Linux")
-def test_facts_with_a_path_that_is_no_text(process: Run, tmp_path: Path) -> None:
+def test_facts_with_a_path_that_is_no_text(run: Run, tmp_path: Path) -> None:
     env = {"LD_LIBRARY_PATH": "/opt/\udcff"}
 
-    assert process("facts", "-o", "facts.json", env=env).returncode == 0
+    assert run("facts", "-o", "facts.json", env=env).returncode == 0
     written = (tmp_path / "facts.json").read_text("ascii")
-    assert written == process("facts", env=env).stdout
+    assert written == run("facts", env=env).stdout
     assert json.loads(written)["environment"]["LD_LIBRARY_PATH"] == "/opt/\udcff"
-    assert process("--facts", "facts.json", "--json").returncode in {0, 1, 3}
+    assert run("--facts", "facts.json", "--json").returncode in {0, 1, 3}
 
 
 def test_a_file_that_cannot_be_written(run: Run) -> None:
     failed(run("facts", "-o", "/nowhere/facts.json"), 7)
 
 
-@pytest.mark.parametrize("argv", [["facts", "--from-text"], ["explain"]])
+@pytest.mark.parametrize("argv", [["explain"]])
 def test_a_text_that_is_not_there(argv: list[str], run: Run) -> None:
     done = run(*argv, "none.txt")
 
@@ -407,23 +275,11 @@ def test_check_says_in_one_line_what_is_wrong(run: Run, tmp_path: Path) -> None:
     assert chinese.startswith("不正常：")
 
 
-@pytest.mark.parametrize("quiet", ["--quiet", "-q"])
+@pytest.mark.parametrize("quiet", ["-q"])
 def test_a_quiet_check_says_nothing(quiet: str, run: Run, tmp_path: Path) -> None:
     done = run("--check", quiet, "--facts", machine(tmp_path))
 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
-
-
-def test_check_of_a_machine_where_nothing_works_names_the_command_that_says_why(
-    run: Run, tmp_path: Path
-) -> None:
-    facts = machine(tmp_path, driver="10.1")
-    done = run("--check", "--facts", facts)
-
-    assert done.returncode == 3
-    assert done.stdout == (
-        f"Not OK: no version of onnxruntime-gpu works; `ortgpu-fix --facts {facts}` shows why\n"
-    )
 
 
 def test_check_says_the_verdict_to_a_program(run: Run, tmp_path: Path) -> None:
@@ -440,24 +296,6 @@ def test_verify_without_onnxruntime(run: Run) -> None:
 
     assert done.returncode == 6
     assert json.loads(done.stdout)["verdict"] == "crashed"
-
-
-def test_undo_with_nothing_to_undo(run: Run, tmp_path: Path) -> None:
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-
-    done = run("undo", "--yes", "--python", str(venv))
-
-    assert done.returncode in {2, 7}
-    assert "Traceback" not in done.stderr
-
-
-def test_a_requirements_file_is_respected(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text("onnxruntime<1.24\nnumpy\n# a comment\n")
-    done = run("--facts", machine(tmp_path), "-r", "requirements.txt", "--json")
-    packages = json.loads(done.stdout)["selection"]["packages"]
-
-    assert {"name": "onnxruntime-gpu", "version": "1.23.2", "index": "pypi"} in packages
 
 
 def test_an_exact_pin_of_a_requirements_file_is_answered_by_the_nearest_gpu_build(
@@ -478,56 +316,6 @@ def test_an_exact_pin_of_a_requirements_file_is_answered_by_the_nearest_gpu_buil
     assert "+ onnxruntime==1.22.1+ortgpu ; " in "\n".join(lines)
 
 
-def test_a_pin_without_any_gpu_build_asks_for_a_permission(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text("onnxruntime==1.32.0\n")
-    done = run("--facts", machine(tmp_path), "-r", "requirements.txt")
-
-    assert done.returncode == 1
-    command = done.stdout.splitlines()[-1]
-    assert "--allow conflicts" in command
-
-    done = run("--facts", machine(tmp_path), "-r", "requirements.txt", "--allow", "conflicts")
-    assert "+ onnxruntime-gpu 1.26.0" in done.stdout
-    assert "+ onnxruntime==1.32.0 ; sys_platform != " in done.stdout
-    assert done.stdout.splitlines()[-1] == command
-
-
-def test_a_requirements_file_is_read_for_the_machine_that_is_planned_for(
-    run: Run, tmp_path: Path
-) -> None:
-    """Constraints count, lines for the other system do not, and pip is told both."""
-    windows = {"system": "windows", "machine": "x86_64"}
-    (tmp_path / "requirements.txt").write_text("-c limits.txt\n-e .\n./libs/own\nonnxruntime\n")
-    (tmp_path / "limits.txt").write_text(
-        "numpy<2\n"
-        "onnxruntime-gpu<1.24 ; sys_platform == 'win32'\n"
-        "onnxruntime-gpu<1.23 ; sys_platform != 'win32'\n"
-    )
-    found = {}
-    for system, changes in {"linux": {}, "windows": {"platform": windows}}.items():
-        facts = machine(tmp_path, packages=[], gpus=("8.6",), **changes)
-        plan = json.loads(run("--facts", facts, "-r", "requirements.txt", "--json").stdout)
-        names = {row["name"]: row["version"] for row in plan["selection"]["packages"]}
-        found[system] = names["onnxruntime-gpu"]
-        assert "numpy<2,>=1.21.6" in plan["requires"]
-
-    assert found == {"linux": "1.22.0", "windows": "1.23.2"}
-
-
-@pytest.mark.parametrize("marker", ["", '; python_version >= "3"'])
-def test_a_line_that_holds_releases_back_is_named_with_its_file(
-    run: Run, tmp_path: Path, marker: str
-) -> None:
-    (tmp_path / "r.txt").write_text(f"onnxruntime-gpu<1.20{marker}\n")
-    document = json.loads(run("--facts", machine(tmp_path), "-r", "r.txt", "--json").stdout)
-
-    [rejected] = [row for row in document["rejected"] if row["version"] == "1.26.0"]
-    said = [row["text"] for row in rejected["reasons"] if row["code"] == "demand-conflict"]
-    assert said == ["r.txt requires onnxruntime-gpu<1.20"]
-    changes = [row["change"] for row in document["unlock"]]
-    assert f"a change to `onnxruntime-gpu<1.20{marker}` in r.txt" in changes
-
-
 def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) -> None:
     """A line that the plan does not meet is for other machines; the loader brings all the rest."""
     before = "numpy\nonnxruntime>=1.32.0  # fast\n"
@@ -546,34 +334,11 @@ def test_what_a_requirements_file_should_say_is_shown(run: Run, tmp_path: Path) 
     assert "project" not in json.loads(run(*facts, "--json").stdout)
 
 
-def test_a_file_that_cannot_be_changed_hinders_no_plan(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "r.txt").write_text(f"numpy==2.2.6 --hash=sha256:{'0' * 64}\n")
-
-    told = run("--facts", machine(tmp_path), "-r", "r.txt")
-    assert told.returncode == 1, told
-    assert "Project (requirements): `--apply --write` cannot change it" in told.stdout
-    assert "The requirements file uses hashes" in told.stdout
-    assert told.stdout.splitlines()[-1].endswith("--apply")
-
-
-def test_an_upper_bound_of_the_project_is_a_wish(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text(
-        '[project]\nname = "a"\ndependencies = ["onnxruntime>=1.20,<1.24"]\n'
-    )
-    facts = ("--facts", machine(tmp_path))
-    document = json.loads(run(*facts, "-r", "pyproject.toml", "--json").stdout)
-    assert "1.23.2" in {row["version"] for row in document["install"]}
-    [lines, *wheels] = document["project"]["files"]
-    assert lines["diff"][0] == '- dependencies = ["onnxruntime>=1.20,<1.24"]'
-    assert [row["diff"] for row in wheels] == [[], []]
-
-
 @pytest.mark.parametrize(
     "content",
     [
-        *(None, "[", "\udcff"),
+        *(None, "\udcff"),
         pytest.param(f"a = {'[' * 100_000}", id="deep"),
-        pytest.param(f"a = {'1' * 5000}", id="endless"),
     ],
 )
 def test_a_project_file_that_is_none(content: str | None, run: Run, tmp_path: Path) -> None:
@@ -583,7 +348,7 @@ def test_a_project_file_that_is_none(content: str | None, run: Run, tmp_path: Pa
     failed(run("--facts", machine(tmp_path), "-r", "p.toml"), 7)
 
 
-@pytest.mark.parametrize("content", [None, "onnxruntime ~~ what\n"])
+@pytest.mark.parametrize("content", ["onnxruntime ~~ what\n"])
 def test_a_requirements_file_that_is_none(content: str | None, run: Run, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "r.txt").write_text(content)
@@ -642,12 +407,9 @@ def test_a_bad_file_among_several_is_named(run: Run, tmp_path: Path) -> None:
     ("before", "after"),
     [
         (["--json", "facts"], ["facts", "--json"]),
-        (["--python", "X", "lock"], ["lock", "--python", "X"]),
         (["--facts", "a", "lock", "--facts", "b"], ["lock", "--facts", "a", "--facts", "b"]),
         (["-vo", "f", "lock"], ["lock", "-v", "-o", "f"]),
-        (["--format=uv", "lock"], ["lock", "--format", "uv"]),
         (["--live", "run", "--", "x", "-v"], ["run", "--live", "--", "x", "-v"]),
-        (["-r", "a.txt", "--apply", "-r", "b.txt"], ["apply", "-r", "a.txt", "-r", "b.txt"]),
         (["explain", "a", "--json", "b"], ["--json", "explain", "a", "b"]),
     ],
 )
@@ -666,8 +428,6 @@ def test_flags_stand_before_and_after_the_command(before: list[str], after: list
     ("argv", "part"),
     [
         (["undo", "--ort", "1.22.0"], "`--ort` can only be used with `--apply`"),
-        (["facts", "-d", "x"], "`--directory` can only be used with `lock`, `download`"),
-        (["verify", "--quiet"], "`--quiet` can only be used with `--apply`, `--check`"),
         (["cache", "-z"], "Unrecognized option `-z`"),
     ],
 )
@@ -679,14 +439,6 @@ def test_a_flag_of_another_command_is_refused_with_the_name_of_that(
 
 def test_what_follows_two_dashes_is_no_flag() -> None:
     assert cli.parse(["explain", "--json", "--", "-a.log"]).request.words == ("-a.log",)
-
-
-def test_a_dash_as_the_output_is_standard_output(run: Run, tmp_path: Path) -> None:
-    facts = machine(tmp_path)
-    written, printed = (run("facts", *words, "--facts", facts) for words in ((), ("-o", "-")))
-
-    assert (printed.returncode, printed.stdout, printed.stderr) == (0, written.stdout, "")
-    assert not (tmp_path / "-").exists()
 
 
 @pytest.mark.parametrize(
@@ -751,12 +503,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the shell closes the streams")
 @pytest.mark.parametrize(
     ("command", "code"),
-    [
-        ("--facts example >&-", 1),
-        ("--facts example --json >&-", 1),
-        ("--facts nowhere.json 2>&-", 7),
-        ("explain <&-", 0),
-    ],
+    [("--facts example --json >&-", 1), ("explain <&-", 0)],
 )
 def test_a_stream_that_is_closed_takes_all_and_gives_nothing(
     command: str, code: int, tmp_path: Path
@@ -773,11 +520,7 @@ def test_a_stream_that_is_closed_takes_all_and_gives_nothing(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a full disk")
 @pytest.mark.parametrize(
     ("argv", "part"),
-    [
-        (["--facts", "example"], "The output cannot be written: No space left"),
-        (["--facts", "example", "--json"], "The output cannot be written: No space left"),
-        (["--facts", "nowhere.json", "--json"], "The facts file `nowhere.json`"),
-    ],
+    [(["--facts", "example", "--json"], "The output cannot be written: No space left")],
 )
 def test_output_that_finds_no_room(argv: list[str], part: str, tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
@@ -795,26 +538,6 @@ def test_output_that_finds_no_room(argv: list[str], part: str, tmp_path: Path) -
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "gbk"])
-def test_an_encoding_that_lacks_a_character(encoding: str, process: Run, tmp_path: Path) -> None:
-    env = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-    facts = machine(tmp_path, environment={"LD_LIBRARY_PATH": "/opt/图"})
-
-    done = process("--facts", facts, env=env)
-    assert "x  onnxruntime-gpu is not installed" in done.stdout
-    assert done.returncode == 1
-    plain = process("--facts", facts, "--json").stdout
-    assert process("--facts", facts, "--json", env=env).stdout == plain
-
-
-def test_an_error_inside_an_error_is_said_in_words() -> None:
-    inner = Error("wish-cuda", value="x", known="11, 12")
-
-    message = load_texts("en").error(Error("apply-failed", cause=inner))
-
-    assert "`--cuda x` is not supported; CUDA versions with known packages: 11, 12" in message.text
-
-
 def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:
     assert cli.parse(["--python", "-V:3.12", "--json"]).machine.python == "-V:3.12"
     assert cli.parse(["facts", "--python=-V:3.12"]).machine.python == "-V:3.12"
@@ -826,7 +549,7 @@ def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:
     assert (line.machine.python, line.request.rest) == ("-V:3.12", ("x", "--python", "-V:3.13"))
 
 
-@pytest.mark.parametrize("short", ["--offl", "--jso", "--driv=535.104.12"])
+@pytest.mark.parametrize("short", ["--driv=535.104.12"])
 def test_a_flag_is_written_whole(short: str) -> None:
     """What is short for one flag today is short for two tomorrow."""
     with pytest.raises(Error, match="usage"):

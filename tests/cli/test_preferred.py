@@ -14,9 +14,6 @@ from ortgpu_fix.cli.requests import LockRequest
     [
         ((), False),
         (("--prefer", "small"), True),
-        (("--prefer", "newest"), False),
-        (("lock",), False),
-        (("lock", "--format", "pylock"), False),
         (("lock", "--format", "dockerfile"), True),
         (("lock", "--format", "dockerfile", "--prefer", "newest"), False),
         (("lock", "--format", "requirements", "--prefer", "small"), True),

@@ -111,9 +111,7 @@ def test_what_apply_would_refuse_is_in_the_plan(
     assert said.splitlines()[-1].endswith("--allow conflicts --apply")
 
 
-@pytest.mark.parametrize(
-    "requirement", ["onnxruntime>=1.17", "onnxruntime-training>=1.17; os_name == 'nt'"]
-)
+@pytest.mark.parametrize("requirement", ["onnxruntime-training>=1.17; os_name == 'nt'"])
 def test_what_stays_satisfied_is_no_conflict(
     requirement: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,14 +119,6 @@ def test_what_stays_satisfied_is_no_conflict(
 
     assert "would break requirements" not in said
     assert "--allow" not in said
-
-
-def test_a_conflict_that_was_there_before_is_not_of_this_change(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, said = told(requiring("onnxruntime<1.20"), tmp_path, capsys)
-
-    assert "would break requirements" not in said
 
 
 def test_a_conflict_is_refused_before_anything_is_fetched() -> None:
@@ -183,18 +173,6 @@ def test_the_plan_for_another_machine_names_that_machines_python(
     assert said.splitlines()[-1] == "ortgpu-fix --apply"
 
 
-def test_a_machine_where_nothing_is_broken_is_told_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = example()
-    facts["packages"] = [
-        row for row in facts["packages"] if row["name"] not in {"onnxruntime", "fastembed"}
-    ]
-    _, said = told(facts, tmp_path, capsys)
-
-    assert "\nRun this on that machine:\n" in said
-
-
 def test_several_machines_end_with_a_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,39 +188,12 @@ def test_several_machines_end_with_a_command(
     assert line.options["cuda"] == "12"
 
 
-def test_two_last_lines_do_not_contradict_each_other(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = example() | {"driver": {"version": "535.1", "cuda": "12.2", "error": "cuinit-804: no"}}
-    _, said = told(facts, tmp_path, capsys)
-
-    assert "This command fixes the rest:" in said
-    assert "all fixable" not in said
-
-
-@pytest.mark.parametrize("folder", CAPTURES, ids=lambda path: path.name)
-def test_a_check_is_one_line_that_says_what_its_exit_code_says(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "facts.json").write_text(json.dumps(captured(folder)))
-    code = __main__.main(["--check", "--facts", f"{tmp_path}/facts.json"])
-
-    [line] = capsys.readouterr().out.splitlines()
-    assert line.startswith("OK: " if code == 0 else "Not OK: ")
-    assert ("no version of onnxruntime-gpu works" in line) is (code == 3)
-
-
 @pytest.mark.parametrize("folder", CAPTURES, ids=lambda path: path.name)
 def test_the_last_line_of_a_plan_is_a_command_that_its_owner_may_give(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts = captured(folder)
-    for flags in (
-        (),
-        ("--ort", "latest"),
-        ("--torch", "match"),
-        ("--ort", "<1.27", "--cuda", "12"),
-    ):
+    for flags in ((), ("--torch", "match")):
         code, said = told(facts, tmp_path, capsys, *flags)
         lines = said.splitlines()
         if code != 1 or not lines[-1].startswith("ortgpu-fix "):
@@ -261,97 +212,12 @@ def test_the_last_line_of_a_plan_is_a_command_that_its_owner_may_give(
         check_environment_owner(target, allowed_by(line.options.get("allow", ())))
 
 
-def test_packages_that_exclude_each_others_library_are_named_with_the_way_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It said of both pins that their version is not known."""
-    facts = example() | {"driver": {"version": "570.1", "cuda": "12.8"}}
-    facts["packages"] = [
-        {"name": "torch", "version": "2.8.0", "requires": ["nvidia-cudnn-cu12==9.10.2.21"]},
-        {"name": "app", "version": "1.0", "requires": ["nvidia-cudnn-cu12==9.5.1.17"]},
-        {"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},
-    ]
-    code, said = told(facts, tmp_path, capsys, "-v")
-
-    assert code == 1
-    assert (
-        "installed packages require conflicting versions of nvidia-cudnn-cu12:"
-        " torch 2.8.0 (nvidia-cudnn-cu12==9.10.2.21), app 1.0 (nvidia-cudnn-cu12==9.5.1.17)"
-    ) in said
-    assert "a version of app 1.0 that allows it" in said
-    assert said.rstrip().endswith("--torch match --apply")
-    code, said = told(facts, tmp_path, capsys, "--allow", "conflicts")
-    assert (code, "--allow conflicts --apply" in said) == (1, True)
-    facts["packages"][1] |= {"name": "torchvision", "version": "0.23.0"}  # torch keeps its say
-    _, said = told(facts, tmp_path, capsys)
-    assert said.rstrip().endswith("--torch match --apply")
-    assert "--allow conflicts" not in said, "it would not help there"
-
-
-def test_a_way_out_that_breaks_packages_names_the_release_that_it_gains(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where another release works without, the flag alone would take that one."""
-    facts = example() | {"driver": {"version": "580.95.05", "cuda": "13.0"}}
-    facts["packages"] = [
-        {"name": "one", "version": "1.0", "requires": ["nvidia-cublas==13.1.0.3"]},
-        {"name": "two", "version": "1.0", "requires": ["nvidia-cublas==13.0.2.14"]},
-    ]
-    _, said = told(facts, tmp_path, capsys, "--json")
-    plan = json.loads(said)
-    [way] = [row for row in plan["unlock"] if "--allow" in row["change"]]
-    flags = way["change"].split()
-    _, said = told(facts, tmp_path, capsys, "--json", *flags)
-    allowed = json.loads(said)
-    [gained] = [row for row in allowed["selection"]["packages"] if row["name"] == "onnxruntime-gpu"]
-    _, said = told(facts, tmp_path, capsys, "--json", "--allow", "conflicts")
-
-    assert f"onnxruntime-gpu {gained['version']}" in way["gains"]
-    assert json.loads(said)["selection"] == plan["selection"] != allowed["selection"]
-
-
-@pytest.mark.parametrize(
-    ("machine", "release"),
-    [
-        (("linux", "525.53", "12.0"), "1.18.1"),
-        (("linux", "525.60.13", "12.0"), "1.26.0"),
-        (("linux", "450.51.05", "11.0"), None),
-        (("linux", "450.80.02", "11.0"), "1.18.1"),
-        (("windows", "526.98", "12.0"), "1.18.1"),
-        (("windows", "527.41", "12.0"), "1.20.2"),
-        (("windows", "451.48", "11.0"), None),
-        (("windows", "452.39", "11.0"), "1.18.1"),
-    ],
-)
-def test_the_same_driver_has_one_answer(
-    machine: tuple[str, str, str],
-    release: str | None,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """It was another one where the driver's own CUDA was known."""
-    system, driver, cuda = machine
-    answers = []
-    for reported in (None, cuda):
-        facts = example() | {"driver": {"version": driver, "cuda": reported}}
-        facts["gpus"] = [{"name": "NVIDIA A100-SXM4-80GB", "compute_capability": "8.0"}]
-        if system == "windows":
-            facts["platform"] = {"system": "windows", "machine": "x86_64"}
-        code, said = told(facts, tmp_path, capsys, "--json")
-        plan = json.loads(said)
-        rows = (plan["selection"] or {"packages": []})["packages"]
-        found = [row["version"] for row in rows if row["name"] == "onnxruntime-gpu"]
-        answers.append((code, found))
-
-    assert answers == [(3, []) if release is None else (1, [release])] * 2
-
-
 @given(
     facts=random_machines.documents(),
     wants=st.lists(st.sampled_from(random_machines.WISHES), max_size=3, unique=True),
     torch=st.sampled_from(["keep", "keep", "match"]),
 )
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 def test_apply_refuses_nothing_that_the_facts_told(
     facts: Document, wants: list[str], torch: str
 ) -> None:
@@ -376,55 +242,14 @@ def test_apply_refuses_nothing_that_the_facts_told(
 def test_the_command_that_ends_a_plan_is_not_refused(tmp_path: Path) -> None:
     """A sample of the proof, whose machines are real environments with stand-ins for wheels."""
     script = Path(__file__).parents[2] / "scripts" / "prove" / "promises.py"
-    words = [sys.executable, str(script), "--count", "12", "--results", str(tmp_path)]
+    words = [sys.executable, str(script), "--count", "6", "--results", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(next(tmp_path.glob("promises-*.json")).read_text())["promises"]["kept"] >= 4
+    assert json.loads(next(tmp_path.glob("promises-*.json")).read_text())["promises"]["kept"] >= 2
 
 
-@pytest.mark.parametrize(
-    ("platform", "named", "unsaid"),
-    [
-        ({"system": "windows", "machine": "x86_64"}, "nvcuda.dll", ("libcuda", "CAPABILITIES")),
-        ({"system": "linux", "machine": "x86_64"}, "libcuda.so.1", ("CAPABILITIES", "nvcuda")),
-        (
-            {"system": "linux", "machine": "x86_64", "container": "docker"},
-            "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-            ("nvcuda", "libcuda1"),
-        ),
-    ],
-)
-def test_a_driver_without_its_cuda_library_is_told_as_it_is_there(
-    platform: Document,
-    named: str,
-    unsaid: tuple[str, ...],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    error = "libcuda-missing: there is a driver, and its library libcuda is not here"
-    facts = example() | {"platform": platform, "driver": {"version": "580.88", "error": error}}
-
-    _, said = told(facts, tmp_path, capsys)
-
-    assert named in said
-    assert not [word for word in ("libcuda-missing", *unsaid) if word in said]
-
-
-def test_without_the_network_nobody_brings_what_uv_chooses(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    line = parse(["--facts", "example", "--offline"]).request
-    there = gather_inputs(line, {})
-    plan = resolve(there.facts, there.options, there.matrix)
-    plan = plan._replace(install=(), requires=("flatbuffers",))
-
-    print_plan(plan, there._replace(target=TARGET), line, "en")
-
-    assert "--offline" not in capsys.readouterr().out.strip().splitlines()[-1]
-
-
-@pytest.mark.parametrize("words", [[], ["--json"], ["lock"]])
+@pytest.mark.parametrize("words", [["lock"]])
 @pytest.mark.parametrize(
     ("kind", "cause"), [("a file", "Not a directory"), ("nothing", "No such file or directory")]
 )
@@ -441,13 +266,6 @@ def test_a_folder_of_wheels_that_is_none_is_refused_at_once(
 
     shown = capsys.readouterr()
     assert f"`--find-links {folder}` cannot be read: {cause}" in shown.out + shown.err
-
-
-def test_a_folder_of_wheels_on_another_machine_is_not_looked_for(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert __main__.main(["--facts", "example", "--find-links", "/no/where"]) == 1
-    assert "--find-links /no/where --apply" in capsys.readouterr().out
 
 
 def test_what_needs_the_network_is_not_promised_without_it(

@@ -23,11 +23,8 @@ def printed(monkeypatch: pytest.MonkeyPatch, encoding: str, text: str) -> bytes:
 @pytest.mark.parametrize(
     ("encoding", "text", "shown"),
     [
-        ("utf-8", "✗ 1 → 2 …", "✗ 1 → 2 …"),
         ("cp1252", "✗ 1 → 2 …", "x 1 -> 2 …"),
-        ("cp1252", "✓ Driver", "+ Driver"),
         ("cp437", "✗ 1 × 2 · …", "x 1 x 2 · ..."),
-        ("cp936", "✗ 1 → 2 …", "x 1 → 2 …"),
         ("ascii", "✗✓·→×… “a” ‘b’ – —", "x+-->x... \"a\" 'b' - -"),
         ("cp936", "已修复", "已修复"),
         ("cp1252", "C:/用户/venv", r"C:/\u7528\u6237/venv"),
@@ -39,9 +36,7 @@ def test_signs_and_paths(
     assert printed(monkeypatch, encoding, text).decode(encoding) == shown
 
 
-@pytest.mark.parametrize(
-    ("encoding", "language"), [("utf-8", "zh"), ("cp936", "zh"), ("cp1252", "en"), ("cp437", "en")]
-)
+@pytest.mark.parametrize(("encoding", "language"), [("cp936", "zh"), ("cp1252", "en")])
 def test_english_where_chinese_cannot_be_shown(
     monkeypatch: pytest.MonkeyPatch, encoding: str, language: str
 ) -> None:

@@ -20,11 +20,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LANG": "C.UT
 LOG = "error.log"
 COMMANDS = {
     "plan": (["--facts", "example"], 1),
-    "every wheel and reason": (["--facts", "example", "--verbose"], 1),
-    "impossible": (["--driver", "390.157", "--gpu", "2.0"], 3),
-    "error": (["--driver", "x", "--gpu", "8.0"], 2),
     "explain": (["explain", "--facts", "example", LOG], 0),
-    "help": (["lock", "--help"], 0),
 }
 
 
@@ -49,16 +45,14 @@ def piped(name: str, folder: Path, language: str) -> str:
     return words((done.stdout + done.stderr).decode().splitlines())
 
 
-@pytest.mark.parametrize("language", ["C.UTF-8", "zh_CN.UTF-8"])
-@pytest.mark.parametrize("columns", [60, pytest.param(80, marks=pytest.mark.slow), 120])
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_terminal_shows_what_a_pipe_gets(
-    folder: Path, name: str, columns: int, language: str
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "language"), [*((name, "C.UTF-8") for name in COMMANDS), ("plan", "zh_CN.UTF-8")]
+)
+def test_a_terminal_shows_what_a_pipe_gets(folder: Path, name: str, language: str) -> None:
     arguments, code = COMMANDS[name]
     env = ENVIRONMENT | {"LANG": language}
 
-    ended, screen = run_in_terminal([HERE, *arguments], columns=columns, cwd=folder, env=env)
+    ended, screen = run_in_terminal([HERE, *arguments], columns=60, cwd=folder, env=env)
 
     assert ended == code
     assert words(lines_of(screen)) == piped(name, folder, language)
@@ -66,12 +60,7 @@ def test_a_terminal_shows_what_a_pipe_gets(
 
 @pytest.mark.parametrize(
     ("settings", "coloured"),
-    [
-        ({}, True),
-        ({"NO_COLOR": "1"}, False),
-        ({"TERM": "dumb"}, False),
-        ({"TERM": "dumb", "FORCE_COLOR": "1"}, False),
-    ],
+    [({}, True), ({"NO_COLOR": "1"}, False)],
 )
 def test_colours_are_shown_where_they_are_wanted(
     folder: Path, settings: dict[str, str], *, coloured: bool
@@ -85,13 +74,3 @@ def test_colours_are_shown_where_they_are_wanted(
     seen = {cell.fg for row in screen.buffer.values() for cell in row.values()}
     assert (seen != {"default"}) == coloured
     assert words(lines_of(screen)) == piped("plan", folder, "C.UTF-8")
-
-
-def test_the_ordinary_plan_fits_a_small_terminal(folder: Path) -> None:
-    arguments, _ = COMMANDS["plan"]
-
-    _, screen = run_in_terminal([HERE, *arguments], columns=80, cwd=folder, env=ENVIRONMENT)
-
-    shown = lines_of(screen)
-    assert len(shown) <= 24
-    assert shown[-1].strip() == "ortgpu-fix --python /opt/app/.venv/bin/python --apply"

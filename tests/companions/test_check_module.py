@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
+from ortgpu_fix.companions.build import library_wheel, placeholder_wheel
 from ortgpu_fix.companions.library_list import Entry
 from ortgpu_fix.matrix.load import companion_modules
 from support.local_index import make_wheel
@@ -23,7 +23,7 @@ LIBRARY = "nvidia/cublas/lib/libcublas.so.12"
 def site(tmp_path: Path) -> Path:
     """A folder with the GPU build, a library and both companions."""
     entry = Entry(when="always", distribution="nvidia-cublas-cu12", path=LIBRARY)
-    made = [library_wheel("1.26.0", [entry], companion_modules()), stand_in_wheel("1.26.0")]
+    made = [library_wheel("1.26.0", [entry], companion_modules()), placeholder_wheel("1.26.0")]
     built = make_wheel(
         tmp_path, "onnxruntime-gpu", "1.26.0", files={"onnxruntime/__init__.py": "", LIBRARY: "x"}
     )

@@ -26,8 +26,8 @@ from ortgpu_fix.companions.build import (
     LocalWheel,
     build_companions,
     library_wheel,
+    placeholder_wheel,
     project_companions,
-    stand_in_wheel,
 )
 from ortgpu_fix.companions.library_list import Entry, libraries, load_order
 from ortgpu_fix.matrix import load as data_files
@@ -179,7 +179,7 @@ ENTRIES = (
 WHEELS = (
     library_wheel("1.26.0", ENTRIES, MODULES),
     library_wheel("1.18.0+cu12", ENTRIES, MODULES),
-    stand_in_wheel("1.26.0"),
+    placeholder_wheel("1.26.0"),
 )
 
 
@@ -409,7 +409,7 @@ def test_record_lists_every_member_with_its_digest(wheel: LocalWheel) -> None:
 
 
 def test_the_stand_in_says_what_it_is_and_has_no_module() -> None:
-    members = unzip(stand_in_wheel("1.26.0"))
+    members = unzip(placeholder_wheel("1.26.0"))
     metadata = members["onnxruntime-1.26.0.dist-info/METADATA"].decode()
 
     assert all(name.startswith("onnxruntime-1.26.0.dist-info/") for name in members)

@@ -13,7 +13,7 @@ from pathlib import Path
 import environments
 import pytest
 
-from ortgpu_fix.companions.build import library_wheel, stand_in_wheel
+from ortgpu_fix.companions.build import library_wheel, placeholder_wheel
 from ortgpu_fix.companions.library_list import Entry
 from ortgpu_fix.companions.loader import lost
 from ortgpu_fix.matrix.load import companion_modules, load_matrix
@@ -63,7 +63,7 @@ def python(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     entry = Entry(when="always", distribution="nvidia-cublas-cu12", path=LIBRARY)
     for wheel in (
         library_wheel(RELEASE, [entry], companion_modules()),
-        stand_in_wheel(RELEASE),
+        placeholder_wheel(RELEASE),
     ):
         with zipfile.ZipFile(io.BytesIO(wheel.content)) as file:
             file.extractall(site)

@@ -13,7 +13,7 @@ from support.prover import Prover
 pytestmark = [*environments.REAL_WHEELS, environments.NEEDS_GCC]
 
 
-@pytest.mark.parametrize("name", ["uv pip install -U magika", "uv sync"])
+@pytest.mark.parametrize("name", ["uv sync"])
 def test_the_set_stays_or_the_loss_is_told(tmp_path: Path, name: str) -> None:
     prover = Prover(tmp_path, keep=False)
     stays.fill(tmp_path / "wheels")

@@ -160,10 +160,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("release", "retried", "code"),
     [
-        pytest.param(
-            *("1.22.0", "['CPUExecutionProvider']", "tensorrt-costs-cuda"),
-            marks=pytest.mark.exhaustive,
-        ),
         ("1.23.2", "['CPUExecutionProvider']", "tensorrt-costs-cuda"),
         ("1.26.0", "['CUDAExecutionProvider', 'CPUExecutionProvider']", "tensorrt-unfit"),
     ],

@@ -40,10 +40,7 @@ class Case(NamedTuple):
     cuda: str
 
 
-CASES = (
-    Case("uv", "onnxruntime==1.31.1", "580.95.05", "13"),
-    Case("pip", "onnxruntime-gpu==1.26.0", "535.104.12", "12"),
-)
+CASES = (Case("pip", "onnxruntime-gpu==1.26.0", "535.104.12", "12"),)
 
 
 @pytest.fixture(scope="module")

@@ -64,25 +64,6 @@ def names(planned: dict[str, Any]) -> set[str]:
     return {row["name"] for row in planned["install"]}
 
 
-def test_onnxruntime_with_tensorrt_rtx_is_completed_and_stays(prover: Prover) -> None:
-    """It was removed for being called onnxruntime, and 1.3 GB were planned."""
-    plugin = "onnxruntime-ep-nv-tensorrt-rtx-cu13==0.5.0"
-    planned = plan(prover, environment(prover, "onnxruntime==1.31.1", plugin), NEW)
-
-    assert planned["uninstall"] == []
-    assert names(planned) == {"nvidia-cuda-runtime"}
-
-
-def test_one_beside_the_gpu_build_decides_nothing(prover: Prover) -> None:
-    """That it was not read dragged the choice down to 1.26.0."""
-    plugin = "onnxruntime-ep-nv-tensorrt-rtx-cu12==0.5.0"
-    planned = plan(prover, environment(prover, "onnxruntime-gpu==1.31.1", plugin), NEW)
-
-    kept = {row["name"]: row["version"] for row in planned["selection"]["packages"]}
-    assert planned["uninstall"] == []
-    assert kept["onnxruntime-gpu"] == "1.31.1"
-
-
 def test_the_training_build_gets_its_libraries_of_cuda_11(prover: Prover) -> None:
     """The only training API that there is was removed without a word."""
     planned = plan(prover, environment(prover, "onnxruntime-training==1.19.2"), OLD)

@@ -178,7 +178,7 @@ def test_no_build_is_said_with_null() -> None:
         ({"driver": None, "gpus": None}, None),
         ({"driver": None}, None),
         ({"driver": ..., "gpus": []}, None),
-        ({"driver": {"error": "nvml-3: NVML answers 3"}, "gpus": None}, None),
+        ({"driver": {"error": "nvml-3: NVML error 3"}, "gpus": None}, None),
         ({}, None),
     ],
 )

@@ -57,7 +57,7 @@ def test_a_driver_library_of_another_release_is_noted() -> None:
 
 
 def test_the_stub_of_a_toolkit_is_no_driver() -> None:
-    """`/usr/local/cuda/lib64/stubs` on the loader's path: cuInit answers 34."""
+    """`/usr/local/cuda/lib64/stubs` on the loader's path: cuInit error 34."""
     stub = LibraryReply(state="answered", code=34, cuda="12.4")
 
     assert read(libcuda=stub).driver is None

@@ -89,7 +89,7 @@ def test_a_source_is_named_for_what_it_told_alone() -> None:
     silent = LibraryReply(state="hangs", call="nvmlInit")
     found = read(silent)
 
-    assert found.driver == Driver(error="no-answer: NVML does not come back from nvmlInit")
+    assert found.driver == Driver(error="no-answer: NVML does not return from nvmlInit")
     assert found.gpus is None
     assert found.sources == {"driver.error": "nvml"}
 
@@ -99,14 +99,14 @@ def test_a_source_is_named_for_what_it_told_alone() -> None:
     [
         # An update without a restart explains all the rest.
         (LibraryReply(state="answered", code=18, problem="Mismatch"), ABSENT, (),
-         "version-mismatch: NVML answers 18, Mismatch"),
+         "version-mismatch: NVML error 18: Mismatch"),
         (LibraryReply(state="hangs", call="a"), LibraryReply(state="answered", code=803), (),
-         "version-mismatch: cuInit answers 803"),
+         "version-mismatch: cuInit error 803"),
         # What hangs is told before what else it is.
         (LibraryReply(state="hangs", call="a"), LibraryReply(state="crashed", call="b"), (),
-         "no-answer: NVML does not come back from a"),
+         "no-answer: NVML does not return from a"),
         (NVML, LibraryReply(state="hangs", call="cuInit"), (),
-         "no-answer: libcuda does not come back from cuInit"),
+         "no-answer: libcuda does not return from cuInit"),
         (LibraryReply(state="crashed", call="a"), LIBCUDA, (), "crashed: NVML crashes in a"),
         (NVML, LibraryReply(state="crashed", call="cuInit"), (),
          "crashed: libcuda crashes in cuInit"),
@@ -115,15 +115,15 @@ def test_a_source_is_named_for_what_it_told_alone() -> None:
         (NVML, LibraryReply(state="unloadable", problem="wrong ELF class"), (),
          "unloadable: libcuda: wrong ELF class"),
         (LibraryReply(state="unasked"), LIBCUDA, (),
-         "unasked: the question to the driver could not be put"),
+         "unasked: the driver could not be queried"),
         (LibraryReply(state="answered", code=4, problem="No permission"), LIBCUDA, (),
-         "nvml-4: NVML answers 4, No permission"),
+         "nvml-4: NVML error 4: No permission"),
         (LibraryReply(state="answered", code=9, problem="Not loaded"), ABSENT, (gpu("x"),),
-         "not-loaded: NVML answers 9, Not loaded"),
+         "not-loaded: NVML error 9: Not loaded"),
         (NVML, ABSENT, (),
-         "libcuda-missing: there is a driver, and its library libcuda is not here"),
+         "libcuda-missing: the library libcuda of the driver is missing"),
         (NVML._replace(lost="GPU is lost"), LIBCUDA, (), "gpu-lost: GPU is lost"),
-        (NVML, LibraryReply(state="answered", code=802), (), "cuinit-802: cuInit answers 802"),
+        (NVML, LibraryReply(state="answered", code=802), (), "cuinit-802: cuInit error 802"),
         # Nothing is wrong.
         (NVML, LIBCUDA, (), None),
         (ABSENT, LIBCUDA, (), None),

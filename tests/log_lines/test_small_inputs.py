@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.explain.mending import mending
+from ortgpu_fix.guests.explain.fix import fix_for
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import Search
@@ -65,7 +65,7 @@ def test_a_half_removed_package_is_known() -> None:
 
 def test_an_effect_says_that_it_is_one_and_that_ortgpu_fix_looks() -> None:
     [effect] = found(f"EP Error x when using ['CUDAExecutionProvider']\n{FALLBACK}")
-    fix = mending([effect], (), None)
+    fix = fix_for([effect], (), None)
 
     assert (effect.code, effect.what, effect.effect) == ("cpu-fallback", "CUDA was not used", True)
     assert effect.cause.startswith("This line only says that CUDA was not used.")

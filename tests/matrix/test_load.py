@@ -18,7 +18,7 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.resolve.gpu_code import runs_on
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.release_checks import glibc_suffices
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 
 
 def test_the_shipped_matrix_is_read() -> None:
@@ -126,6 +126,6 @@ def test_which_gpu_runs_what(sass: list[str], ptx: list[str], gpu: str, how: str
 )
 def test_the_floor_of_the_c_library(libc: str | None, floor: str | None, *, suffices: bool) -> None:
     platform = {"system": "linux", "machine": "x86_64", "libc": libc}
-    here = situation(synthetic.facts(platform=platform), PlanOptions(), synthetic.matrix())
+    here = situation_of(synthetic.facts(platform=platform), PlanOptions(), synthetic.matrix())
 
     assert glibc_suffices(here, floor) is suffices

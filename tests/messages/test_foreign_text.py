@@ -89,7 +89,7 @@ def test_sections_and_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sections = [
-        Section(heading=text, rows=(Row(head=text, text=text, whole=whole),))
+        Section(heading=text, rows=(Row(head=text, text=text, unwrapped=whole),))
         for text in SEQUENCES
         for whole in (False, True)
     ]

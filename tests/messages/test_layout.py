@@ -46,7 +46,7 @@ def test_a_text_is_wrapped(text: str, columns: int, lines: list[str]) -> None:
 def test_a_report_is_wrapped_beside_its_heads_and_commands_are_not() -> None:
     rows = (
         Row(head="✗", text="a text that is longer than the line", style="red"),
-        Row(text="ortgpu-fix --python /opt/app/.venv/bin/python --apply", whole=True),
+        Row(text="ortgpu-fix --python /opt/app/.venv/bin/python --apply", unwrapped=True),
     )
 
     assert list(lines_of(Section(heading="Head", rows=rows), 32)) == [
@@ -123,3 +123,22 @@ def test_texts_by_their_keys() -> None:
     assert (TEXTS.summary(own), TEXTS.remedy(own), TEXTS.is_for_user(own)) == ("s b", "r", True)
     assert TEXTS.summary(rule) == "1.2: because b"
     assert (TEXTS.remedy(rule), TEXTS.is_for_user(rule)) == ("again", False)
+
+
+def test_a_heading_is_wrapped_and_a_marked_line_goes_on_below_its_text() -> None:
+    def shown(heading: str, text: str) -> list[str]:
+        section = Section(heading=heading, rows=(Row(text=text),))
+        return [line for line, _ in lines_of(section, 32)]
+
+    heading = "a heading of more words than a line holds"
+    assert shown(heading, "+ a step of more words than a line") == [
+        "a heading of more words than a",
+        "line holds",
+        "  + a step of more words than a",
+        "    line",
+    ]
+    assert shown("h", "--> a.log:2")[1:] == ["  --> a.log:2"]
+    assert shown("h", " |  what a program printed in a log")[1:] == [
+        "   |  what a program printed in",
+        "      a log",
+    ]

@@ -73,7 +73,6 @@ EXCEPTIONS = {
     **{
         (path, phrase): ITSELF
         for path in (
-            "explain/texts.reasons.mend-here.text",
             "explain/texts.labels.explain-not-looked.text",
             "explain/texts.labels.explain-this-machine.text",
             "explain/help.flags.text-only",

@@ -39,7 +39,6 @@ some = settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(documents(), st.sampled_from([{}, {"latest": True}, {"cuda": "12"}]))
 @many
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_200_plans_keep_the_contract(document: Document, options: Document) -> None:
     made = plan(document, PlanOptions(**options))
 
@@ -102,7 +101,6 @@ def test_a_newer_driver_never_makes_the_answer_worse(document: Document) -> None
 @given(documents(), st.lists(st.sampled_from(range(len(CUDA))), min_size=2, max_size=2).map(sorted))
 @many
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_200_newer_drivers_never_make_the_answer_worse(document: Document, ages: list[int]) -> None:
     older, newer = (newest({**document, "driver": {"cuda": CUDA[age]}}) for age in ages)
 

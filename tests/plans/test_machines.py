@@ -80,7 +80,7 @@ def test_a_check_comes_to_the_verdict_of_the_plan(name: str, options: dict[str, 
     asked = machine(name), PlanOptions(**options), MATRIX
     made, checked = resolve(*asked, unlocking=False), resolve_for_check(*asked)
 
-    assert (checked.verdict, checked.outside) == (made.verdict, made.outside)
+    assert (checked.verdict, checked.unfixable) == (made.verdict, made.unfixable)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -180,6 +180,6 @@ def test_a_torch_without_code_for_the_card_names_the_wheel_that_has_it(label: st
     assert f"torch 2.5.1+{label}" in said
     assert "does not support compute capability 12.0" in said
     assert "No need to build from source" in said
-    assert "onnxruntime-gpu 1.26.0, torch 2.11.0+cu128  --torch 2.11.0+cu128" in said
+    assert "onnxruntime-gpu 1.26.0, torch 2.11.0+cu128  `--torch 2.11.0+cu128`" in said
     assert "不支持计算能力 12.0" in chinese
     assert "无需从源码编译" in chinese

@@ -110,7 +110,7 @@ def test_a_check_says_what_the_plan_says(
         asked = facts._replace(python=python), PlanOptions(**options), MATRIX
         made, checked = resolve(*asked, unlocking=False), resolve_for_check(*asked)
 
-        assert (checked.verdict, checked.outside) == (made.verdict, made.outside)
+        assert (checked.verdict, checked.unfixable) == (made.verdict, made.unfixable)
 
 
 @given(documents())

@@ -17,7 +17,7 @@ from command import run_here
 
 from ortgpu_fix.companions.library_list import libraries
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.lock.locked_facts import without_installed_set
+from ortgpu_fix.lock.locked_facts import without_locked_packages
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import RequirementLine
@@ -195,7 +195,7 @@ def test_where_a_tool_makes_the_environment_anew_nothing_is_shared(given: str) -
 
 def test_a_lock_brings_all_of_it() -> None:
     """torch may not be where the lock is installed."""
-    facts = without_installed_set(facts_json.from_json(COMFY), MATRIX, ["onnxruntime"])
+    facts = without_locked_packages(facts_json.from_json(COMFY), MATRIX, ["onnxruntime"])
     made = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
 
     assert shared(made) == {}

@@ -173,7 +173,7 @@ def test_a_driver_that_hangs_in_libcuda(simulate: Simulate, empty_root: Path, ca
     assert facts.driver == Driver(
         version="550.54.14",
         cuda="12.4",
-        error=f"no-answer: libcuda does not come back from {call}",
+        error=f"no-answer: libcuda does not return from {call}",
     )
     assert facts.gpus == (A100_GPU,)
     assert time.monotonic() - start < 40
@@ -186,7 +186,7 @@ def test_a_driver_that_hangs_in_nvml(simulate: Simulate, empty_root: Path) -> No
     assert facts.driver == Driver(
         version="550.54.14",
         cuda="12.4",
-        error="no-answer: NVML does not come back from nvmlInit",
+        error="no-answer: NVML does not return from nvmlInit",
     )
     assert facts.gpus == (A100_GPU,)
     assert facts.sources["gpus"] == "libcuda"
@@ -199,7 +199,7 @@ def test_a_driver_that_hangs_everywhere(simulate: Simulate, empty_root: Path) ->
 
     assert facts.driver is not None
     assert facts.driver.cuda == "12.4"
-    assert facts.driver.error == "no-answer: NVML does not come back from nvmlInit"
+    assert facts.driver.error == "no-answer: NVML does not return from nvmlInit"
     assert facts.gpus is None
 
 

@@ -14,7 +14,7 @@ from ortgpu_fix.errors import Error, cause
 from ortgpu_fix.probe.background import describe_target, start_probe
 from ortgpu_fix.probe.interpreter import find_interpreter
 from ortgpu_fix.probe.machine import described_target, target_of
-from ortgpu_fix.probe.mistaken import check_whole
+from ortgpu_fix.probe.mistaken import check_complete
 from ortgpu_fix.utils import process as run
 from support.pythons import find_python
 
@@ -193,10 +193,10 @@ def test_a_link_to_a_python_is_no_remains_of_an_environment(tmp_path: Path) -> N
     (tmp_path / "link").symlink_to("whole")
     whole, link = tmp_path / "whole", tmp_path / "link"
 
-    check_whole(TARGET._replace(kind="system", prefix="/usr"), whole / "bin" / "python")
+    check_complete(TARGET._replace(kind="system", prefix="/usr"), whole / "bin" / "python")
     (whole / "bin" / "activate").write_text("VIRTUAL_ENV=/whole\n")
     for prefix, other in ((whole, link), (link, whole)):
-        check_whole(TARGET._replace(kind="system", prefix=str(prefix)), other / "bin" / "python")
+        check_complete(TARGET._replace(kind="system", prefix=str(prefix)), other / "bin" / "python")
 
 
 def test_a_file_that_is_no_program(tmp_path: Path) -> None:

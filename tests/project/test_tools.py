@@ -170,6 +170,7 @@ def test_what_pip_compile_made_is_compiled_again_and_finds_the_wheels(
     lock.write_text(f"#\n#    {head}\n#\n--index-url https://a.b/simple\n")
     after = b"--no-index\n--find-links gpu-wheels\nonnxruntime==1.0+x\n"
     files = [FileChange(path, b"", after), changes[1]]
+    (project.root / "pyproject.toml").unlink()  # `uv sync` is for projects that have one
     project = Project("pip-tools", project.root, {path: b""}, lock)
     made = lock_project(uv_of(project, tmp_path), project, files, ())
     rows = made.changes[-1].after.decode().splitlines()

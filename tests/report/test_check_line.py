@@ -11,12 +11,14 @@ from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import finding
 from ortgpu_fix.report.check import check_line
 
+OK = "OK: the packages and libraries for the GPU are in place (no model was run; `verify` runs one)"
+
 
 @pytest.mark.parametrize(
     ("verdict", "machine", "line"),
     [
-        ("healthy", "", "OK: onnxruntime can use the GPU"),
-        ("healthy", "a.json", "a.json: OK: onnxruntime can use the GPU"),
+        ("healthy", "", OK),
+        ("healthy", "a.json", f"a.json: {OK}"),
         ("fixable", "", "Not OK: `ortgpu-fix` shows the problems"),
         (
             *("impossible", "b.json"),

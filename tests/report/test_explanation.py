@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain.fix import Fix
+from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.guests.explain.report import explanation_json, explanation_sections
 from ortgpu_fix.log_lines.explanations import on_system
 from ortgpu_fix.log_lines.failures import parse_failures
@@ -44,8 +44,8 @@ def test_a_log_that_tells_something() -> None:
 
 def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
     found = explain_log(MISSING, TABLE)
-    here = (Here("not-so", why=reason("here-libraries", version="1.26.0")),)
-    mends = Mending(reason("mend-right"), ("verify",), code="cudnn-9-missing")
+    here = (Observation("not-so", why=reason("here-libraries", version="1.26.0")),)
+    mends = Fix(reason("mend-right"), ("verify",), code="cudnn-9-missing")
 
     sections = explanation_sections(
         found, EN, here, mends, command="ortgpu-fix verify", installs=["a 1"], machine="host.json"
@@ -62,9 +62,9 @@ def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:
 def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -> None:
     found = explain_log(MISSING, TABLE)
     stop = finding("driver-no-answer", "error", error="timeout")
-    mends = Mending(reason("mend-owner"), finding=stop)
+    mends = Fix(reason("mend-owner"), finding=stop)
 
-    text = plain(explanation_sections(found, EN, mending=mends))
+    text = plain(explanation_sections(found, EN, fix=mends))
 
     said = [line.strip() for line in text.splitlines()[-3:]]
     assert said[0].startswith("Packages can't fix this: the driver, container or virtual machine")
@@ -129,7 +129,7 @@ def test_what_a_person_has_to_do_is_said_once() -> None:
     found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
 
     for code in ("mend-by-hand", "mend-other-program"):
-        text = plain(explanation_sections(found, EN, mending=Mending(reason(code))))
+        text = plain(explanation_sections(found, EN, fix=Fix(reason(code))))
         assert "see the fix above" not in text
         assert text == plain(explanation_sections(found, EN))
 
@@ -140,3 +140,32 @@ def test_what_else_the_log_shows_is_not_called_an_effect() -> None:
 
     also = "also:   two-builds-listed, cuda-provider-not-created"
     assert also in plain(explanation_sections(found, EN))
+
+
+def test_what_a_command_installs_counts_the_wheels_of_nvidia() -> None:
+    found = explain_log(MISSING, TABLE)
+    fix = Fix(reason("mend-there"), ("--apply",), code="cudnn-9-missing")
+
+    def last(*installs: str) -> str:
+        text = plain(
+            explanation_sections(
+                found, EN, (Observation("unseen"),), fix, command="do", installs=installs
+            )
+        )
+        return next(line.strip() for line in text.splitlines() if "installs" in line)
+
+    several = ("nvidia-a 1", "nvidia-b 2", "onnxruntime-gpu 1.26.0")
+    assert last(*several) == "installs onnxruntime-gpu 1.26.0, 2 NVIDIA wheels"
+    assert last("nvidia-a 1") == "installs nvidia-a 1"
+
+
+def test_what_stands_around_a_message_begins_and_ends_with_a_whole_word() -> None:
+    missing = "libcudnn.so.9: cannot open shared object file"
+
+    def shown(before: str, after: str) -> str:
+        return explain_log(f"{before}{missing}{after}\n", TABLE)[0].evidence[0].message
+
+    assert shown("12345678 " * 9, " 12345678" * 9) == (
+        f"…{'12345678 ' * 6}{missing}{' 12345678' * 6}…"
+    )
+    assert shown("a b ", " c d") == f"a b {missing} c d"

@@ -160,7 +160,7 @@ def test_many_machines_are_counted_instead_of_listed() -> None:
     chinese = plain(fleet_sections(made, load_texts("zh"), verbose=False, command="do"))
 
     assert "m0, m1, m2 and 6 more" in short
-    assert "m0, m1, m2 及另外 6 台" in chinese
+    assert "m0、m1、m2 及另外 6 台" in chinese
     assert "m7, m8" in long
 
 

@@ -89,7 +89,7 @@ def test_rows_to_the_letter() -> None:
         Row(head="Driver", text="535"),
         Row(head="None", text=""),
         Row(head="y", text="secret", style="red"),
-        Row(text="providers=[secret]", whole=True),
+        Row(text="providers=[secret]", unwrapped=True),
     )
 
     assert (

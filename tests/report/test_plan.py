@@ -12,7 +12,7 @@ from ortgpu_fix.facts.model import OWN_ENVIRONMENT, Facts
 from ortgpu_fix.matrix.model import AddedRows
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import Row, Section, plain, size
-from ortgpu_fix.plan.model import OtherWay, Plan, Rejected, Unlock
+from ortgpu_fix.plan.model import Alternative, Plan, Rejected, Unlock
 from ortgpu_fix.plan.reasons import Named, Reason, finding, reason
 from ortgpu_fix.plan.wheels import PYPI, Wheel
 from ortgpu_fix.report.plan import machine_section, plan_sections
@@ -67,7 +67,7 @@ ortgpu-fix --apply"""
 
 
 def test_what_no_package_fixes_is_not_promised() -> None:
-    said = told("onnxruntime 1.22.1", "numpy 2.2.6", error="cuinit-804: cuInit answers 804")
+    said = told("onnxruntime 1.22.1", "numpy 2.2.6", error="cuinit-804: cuInit error 804")
 
     assert said.startswith(
         "onnxruntime can't use the GPU: the driver does not work (partly fixable)\n"
@@ -160,7 +160,7 @@ Problems
 (`--gpus all`). Without one: `pip install onnxruntime` runs on the CPU, and AMD publishes \
 onnxruntime-migraphx for its GPUs. For another machine: pass `--driver` and `--gpu`, or `--facts`
 
-To use the GPU, one of these
+To use the GPU
   onnxruntime-gpu 1.31.0  a visible NVIDIA driver
 
 `--verbose` lists why each version was rejected"""
@@ -377,10 +377,12 @@ def test_the_environment_is_told_with_its_python_and_with_what_named_it(
 
 def test_another_way_is_a_row_of_the_document() -> None:
     plan = resolve(synthetic.facts(gpus=()), PlanOptions(), synthetic.matrix())
-    way = OtherWay(provider="tensorrt-rtx", by=Named("a-plugin", "0.5.0"), size=177_000_000)
+    way = Alternative(provider="tensorrt-rtx", by=Named("a-plugin", "0.5.0"), size=177_000_000)
 
     assert "ways" not in plan_json(plan, EN)
-    [row] = cast("list[dict[str, object]]", plan_json(plan._replace(ways=(way,)), EN)["ways"])
+    [row] = cast(
+        "list[dict[str, object]]", plan_json(plan._replace(alternatives=(way,)), EN)["ways"]
+    )
     text = str(row.pop("text"))
     assert row == {
         "provider": "tensorrt-rtx",
@@ -547,7 +549,7 @@ def heading(sections: tuple[Section, ...]) -> str:
 def test_what_the_smallest_set_saves_stands_beside_the_total(*, taken: bool) -> None:
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
-    plan = plan._replace(less=155_000_000, small=taken)
+    plan = plan._replace(bytes_saved=155_000_000, small=taken)
     sections = plan_sections(plan, facts, EN, verbose=False, asked=False, command="")
 
     if taken:
@@ -558,14 +560,14 @@ def test_what_the_smallest_set_saves_stands_beside_the_total(*, taken: bool) -> 
     else:
         assert heading(sections) == "Fix (downloads up to 500 MB; 345 MB with `--prefer small`)"
     assert plan_json(plan, EN)["prefer_small"] == {"less": 155_000_000, "taken": taken}
-    assert "prefer_small" not in plan_json(plan._replace(less=0), EN)
+    assert "prefer_small" not in plan_json(plan._replace(bytes_saved=0), EN)
 
 
 def test_where_wheels_are_at_hand_the_smallest_set_is_not_offered() -> None:
     """What it saves is of a download of everything; it said so also where it saved nothing."""
     plan, _ = made("numpy 2.2.6", "flatbuffers 25.0")
     facts = synthetic.facts("numpy 2.2.6", "flatbuffers 25.0")
-    plan = plan._replace(less=155_000_000)
+    plan = plan._replace(bytes_saved=155_000_000)
     here = [wheel.file for wheel in plan.install]
 
     def said(*files: str) -> str:
@@ -645,10 +647,10 @@ def test_the_first_sentence_is_the_verdict_and_the_command_is_the_last_line(
     if last:
         assert sections[-1].rows == (
             Row(text=last, style="bold"),
-            Row(text="ortgpu-fix --apply", style="bold", whole=True),
+            Row(text="ortgpu-fix --apply", style="bold", unwrapped=True),
         )
     else:
-        assert not any(row.whole for each in sections for row in each.rows)
+        assert not any(row.unwrapped for each in sections for row in each.rows)
 
 
 def test_what_the_user_has_to_do_first_is_told_before_the_command() -> None:
@@ -665,7 +667,7 @@ def test_where_something_else_keeps_programs_away_it_is_no_green_end() -> None:
     shadow = {"shadow": "/work/onnxruntime.py"}
     _, healthy = made(*WHOLE, python=shadow)
     _, fixable = made(*WHOLE[:4], python=shadow)
-    _, unreadable = made(*WHOLE, error="cuinit-804: cuInit answers 804")
+    _, unreadable = made(*WHOLE, error="cuinit-804: cuInit error 804")
 
     assert healthy[0].rows == (
         Row(text=EN.label("shadowed", build="onnxruntime-gpu 1.26.0"), style="bold red"),
@@ -729,8 +731,8 @@ def test_changes_that_allow_the_same_share_a_line() -> None:
     )
 
     assert [(row.head, row.text) for row in section(sections, "To use a newer version")] == [
-        ("onnxruntime-gpu 2.0", "driver >= 580.1; or without --ort"),
-        ("onnxruntime-gpu 1.9", "without --cuda"),
+        ("onnxruntime-gpu 2.0", "driver >= 580.1; or without `--ort`"),
+        ("onnxruntime-gpu 1.9", "without `--cuda`"),
     ]
 
 

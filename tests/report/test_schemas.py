@@ -12,8 +12,8 @@ from documents import KINDS, SCHEMAS, check, kind_of
 
 from ortgpu_fix.data_files import example_machine, load_table
 from ortgpu_fix.facts.document import from_json, to_json
-from ortgpu_fix.guests.explain.here import look
-from ortgpu_fix.guests.explain.mending import mending
+from ortgpu_fix.guests.explain.fix import fix_for
+from ortgpu_fix.guests.explain.observation import observe
 from ortgpu_fix.guests.explain.report import explanation_json
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
@@ -62,8 +62,8 @@ def test_explanations_of_logs(path: Path) -> None:
     found = explain_log(path.read_text("utf-8"), TABLE)
     facts = from_json(example_machine())
     plan = resolve(facts, PlanOptions(), MATRIX)
-    here = look(found, TABLE, facts, plan)
-    mends = mending(found, here, plan, lambda _: plan)
+    here = observe(found, TABLE, facts, plan)
+    mends = fix_for(found, here, plan, lambda _: plan)
 
     printed(explanation_json(found, EN))
     document = printed(explanation_json(found, EN, here, mends, command="ortgpu-fix --apply"))

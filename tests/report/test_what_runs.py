@@ -55,7 +55,7 @@ def test_a_build_for_free_threaded_pythons_alone_is_asked_with_one() -> None:
         if (one.build.version, one.build.platform) == ("1.31.0", "linux_x86_64")
     ]
     assert judgement.reasons == ()
-    assert judgement.subject.wheel is not None
+    assert judgement.candidate.wheel is not None
 
 
 def test_what_runs_is_green_and_what_does_not_is_dim_with_its_reason() -> None:

@@ -149,19 +149,6 @@ def test_what_the_action_is_given_is_no_option_of_git(program: Path, project: Pa
     assert (code, "not a commit: --upload-pack" in told) == (2, True)
 
 
-def test_a_lock_that_names_its_machines_needs_none(program: Path, project: Path) -> None:
-    ours = [sys.executable, "-I", "-m", "ortgpu_fix", "lock", "--python", "3.12", "--gpu", "A100"]
-    for driver in ("535.104.12", "580.65.06"):
-        words = [*ours, "--driver", driver, "-o", f"gpu-{driver}.txt"]
-        subprocess.run(words, cwd=project, check=True)
-    dead = project / "dead.txt"
-    dead.write_text((project / "gpu-580.65.06.txt").read_text().replace("580.65.06", "535.104.12"))
-
-    assert act(program, project, lock="gpu-535.104.12.txt")[0] == [0]
-    assert act(program, project, lock="gpu-535.104.12.txt", python="")[0] == [0]
-    assert act(program, project, lock="dead.txt")[0] == [3]
-
-
 def test_the_hooks_of_pre_commit(program: Path, project: Path, tmp_path: Path) -> None:
     """The real pre-commit, which makes an environment of its own from the repository."""
     for name in MODULES:  # pre-commit itself would run them: it is `python -m pre_commit` there

@@ -85,37 +85,25 @@ def ran(words: list[str], home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-ARGUMENTS: list[tuple[list[str], int, str]] = [
-    (["--facts", "example"], 1, "ortgpu-fix --python /opt/app/.venv/bin/python --apply"),
-    ([], 2, "--python"),  # its own environment is not the one that somebody wants mended
-]
-
-
-@pytest.mark.parametrize(("arguments", "code", "said"), ARGUMENTS)
-def test_uvx_runs_it_from_an_index(
-    tmp_path: Path, wheels: Path, arguments: list[str], code: int, said: str
-) -> None:
+def test_uvx_runs_it_from_an_index(tmp_path: Path, wheels: Path) -> None:
     uv = shutil.which("uv")
     assert uv is not None
     with LocalIndex(wheels) as index:
-        words = [uv, "tool", "run", "--index", index.url, "ortgpu-fix", *arguments]
+        words = [uv, "tool", "run", "--index", index.url, "ortgpu-fix", "--facts", "example"]
         done = ran(words, tmp_path)
 
-    assert done.returncode == code, done.stderr
-    assert said in done.stdout + done.stderr
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.endswith("\nortgpu-fix --python /opt/app/.venv/bin/python --apply\n")
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), ARGUMENTS)
-def test_pipx_runs_it_from_an_index(
-    tmp_path: Path, wheels: Path, arguments: list[str], code: int, said: str
-) -> None:
+def test_pipx_runs_it_from_an_index(tmp_path: Path, wheels: Path) -> None:
+    """Its own environment is not the one that somebody wants fixed."""
     pipx = tmp_path / "pipx"
     subprocess.run([sys.executable, "-m", "venv", pipx], check=True)
     subprocess.run([pipx / "bin/python", "-m", "pip", "install", "-q", "pipx"], check=True)
     with LocalIndex(wheels) as index:
         extra = f"--pip-args=--extra-index-url={index.url}"
-        words = [str(pipx / "bin/pipx"), "run", extra, "ortgpu-fix", *arguments]
-        done = ran(words, tmp_path)
+        done = ran([str(pipx / "bin/pipx"), "run", extra, "ortgpu-fix"], tmp_path)
 
-    assert done.returncode == code, done.stderr
-    assert said in done.stdout + done.stderr
+    assert done.returncode == 2, done.stderr
+    assert "--python" in done.stdout + done.stderr

@@ -104,19 +104,3 @@ def test_a_file_that_tells_its_build_says_what_the_binaries_do_not(
     assert (linux["cuda"], linux["cudnn"], linux["needs"]) == ("12", "9", ["libcudnn.so.9"])
     assert found["tensorflow", "windows_x86_64"]["needs"] == []
     assert found["paddlepaddle-gpu", "windows_x86_64"]["needs"] == ["cudnn64_8.dll"]
-
-
-def test_a_name_decides_where_the_files_serve_every_cuda(
-    index: samples.Index, tmp_path: Path
-) -> None:
-    text = '["libcublas.so.12"], ["libcublas.so.13"], ["libcufft.so.11", "libcufft.so.12"]'
-    put(index, "jax-cuda12-pjrt", "0.7.0", {consumers.STATED["jax-cuda12-pjrt"]: text})
-    put(index, "jax-cuda12-pjrt", "0.5.0", {"a.so": library()})
-    put(index, "bitsandbytes", "0.50.0", {"a.so": library("libcublas.so.12", "libcublas.so.13")})
-
-    found = {row["name"]: row for row in rows(index, tmp_path)}
-
-    assert found["jax-cuda12-pjrt"]["first"] == "0.7.0"  # of 0.5.0 nothing is known
-    assert found["jax-cuda12-pjrt"]["needs"] == ["libcublas.so.12", "libcufft.so.11"]
-    assert "cuda" not in found["bitsandbytes"]
-    assert found["bitsandbytes"]["needs"] == ["libcublas.so.12", "libcublas.so.13"]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import evidence_samples as samples
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ortgpu_fix.binaries.native import BinaryError
 from ortgpu_fix.errors import Error
@@ -38,39 +34,6 @@ def wheels(kind: str, page: str) -> list[IndexWheel]:
     return wheels_on(parse_index_page(kind, page, PAGE_URL))
 
 
-def test_html_page() -> None:
-    """Wheels for the known platforms are listed; sources, yanked and foreign ones are not."""
-    page = f"""<!DOCTYPE html><html><body>
-    <a href="../../f/nvidia_cublas_cu12-12.1.3.1-py3-none-manylinux1_x86_64.whl#sha256={AB}">x</a>
-    <a href="/f/nvidia_cublas_cu12-12.1.3.1-py3-none-win_amd64.whl#sha256={CD}" >x</a>
-    <a href="/f/nvidia_cublas_cu12-12.2.0-py3-none-win_amd64.whl" data-yanked="broken">x</a>
-    <a href="/f/nvidia_cublas_cu12-12.2.0-py3-none-musllinux_1_2_x86_64.whl">x</a>
-    <a href="/f/nvidia_cublas_cu12-12.2.0-py3-none-macosx_11_0_arm64.whl">x</a>
-    <a href="/f/nvidia-cublas-cu12-0.0.1.tar.gz">x</a>
-    </body></html>"""
-
-    linux, windows = wheels("text/html", page)
-
-    assert linux.url == (
-        "https://index.example/f/nvidia_cublas_cu12-12.1.3.1-py3-none-manylinux1_x86_64.whl"
-    )
-    assert (linux.platform, linux.glibc, linux.python) == ("linux_x86_64", "2.5", "py3")
-    assert (linux.sha256, windows.sha256) == (AB, CD)
-    assert (windows.platform, windows.glibc) == ("windows_x86_64", None)
-
-
-def test_json_page() -> None:
-    """The same facts from PEP 691's form."""
-    name = "onnxruntime_gpu-1.29.0-cp313-cp313t-manylinux_2_34_aarch64.whl"
-    file = {"filename": name, "url": f"https://f.example/{name}", "hashes": {"sha256": AB}}
-    page = json.dumps({"files": [file, {**file, "yanked": "why"}]})
-
-    (wheel,) = wheels("application/vnd.pypi.simple.v1+json", page)
-
-    assert (wheel.python, wheel.platform, wheel.glibc) == ("cp313t", "linux_aarch64", "2.34")
-    assert wheel.sha256 == AB
-
-
 def test_of_several_wheels_for_one_python_the_highest_build_number_counts() -> None:
     """torch 2.10.0 came again as build 3: pip and uv take that, though its name sorts before."""
     names = [
@@ -88,35 +51,6 @@ def test_of_several_wheels_for_one_python_the_highest_build_number_counts() -> N
         "torch-2.10.0-12-cp310-cp310-manylinux_2_28_x86_64.whl",
         "torch-2.10.0-12-cp311-cp311-manylinux_2_28_x86_64.whl",
     ]
-
-
-def test_the_lowest_glibc_of_several_tags() -> None:
-    """A wheel for two manylinux levels runs from the lower one on."""
-    name = "x-1-cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl"
-
-    (wheel,) = wheels("text/html", f'<a href="{name}">x</a>')
-
-    assert wheel.glibc == "2.27"
-
-
-@pytest.mark.parametrize("page", ["<![<![", "<![x[", "<!a[", "<![CDATA["])
-def test_a_page_that_pythons_parser_gives_up_is_no_page(page: str) -> None:
-    with pytest.raises(Error) as caught:
-        wheels("text/html", page)
-
-    assert caught.value.code == "index-page-unreadable"
-
-
-@given(st.text(max_size=200))
-def test_any_page_gives_wheels_or_the_one_error(text: str) -> None:
-    """No text makes the page parser fail in another way."""
-    for kind, page in (
-        ("text/html", f'<a href="a.whl">{text}</a>{text}'),
-        ("text/html", f'<a href="{text}.whl">{text}</a><a href="a.whl">'),
-        ("application/json", text),
-    ):
-        with suppress(Error):
-            wheels(kind, page)
 
 
 def test_reading_one_member_fetches_little(tmp_path: Path) -> None:
@@ -163,18 +97,6 @@ def test_no_byte_of_a_wheel_comes_twice(tmp_path: Path) -> None:
     assert source.received[name] <= len(content)
     assert len(parts) == 4  # the end, and each library
     assert reader.exports(wheel, "lib/libb.so.1") == {"close"}
-
-
-def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
-    """Two answers of 503 are survived."""
-    with samples.serve() as index:
-        index.files["x"] = {"a.whl": samples.wheel({})}
-        index.failures = 2
-        archive, _ = ranges.open_zip(
-            samples.source(f"{index.url}/simple", tmp_path).get_range, f"{index.url}/files/x/a.whl"
-        )
-
-    assert "x.dist-info/METADATA" in archive.namelist()
 
 
 @pytest.mark.parametrize("fault", ["missing", "ranges", "damaged", "not a zip"])
@@ -319,15 +241,6 @@ def test_an_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
     assert ReadingCache(tmp_path).get("key", lambda: 7) == 7
 
 
-def test_the_sample_wheel_is_a_zip_archive(tmp_path: Path) -> None:
-    """The samples are sound."""
-    path = tmp_path / "a.whl"
-    path.write_bytes(samples.wheel({"a": "b"}, requires=["c"]))
-
-    with zipfile.ZipFile(path) as archive:
-        assert archive.testzip() is None
-
-
 def _noise(count: int) -> bytes:
     """Return bytes that do not compress, the same each time."""
     return random.Random(1).randbytes(count)  # noqa: S311 - nobody must not guess them
@@ -368,12 +281,3 @@ def test_an_index_need_not_have_every_project_but_one(
     else:
         with pytest.raises(Error, match="index-refused"):
             source.check_found()
-
-
-def test_a_project_without_a_wheel_is_a_project(tmp_path: Path) -> None:
-    with samples.serve() as served:
-        served.files = {"a": {}}
-        source = samples.source(f"{served.url}/simple", tmp_path)
-        assert source.wheels("", "a") == []
-
-    source.check_found()

@@ -14,7 +14,7 @@ from ortgpu_fix.plan.wheels import Companion, on_pypi
 from ortgpu_fix.resolve.candidate import make_candidate
 from ortgpu_fix.resolve.changes import Changes, changes_for
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 
 MATRIX = synthetic.matrix()
 GPU = "onnxruntime-gpu 1.26.0"
@@ -41,7 +41,7 @@ def changes(
     ]
     document = synthetic.document(*packages, onnxruntime=folder, libraries=libraries, **machine)
     document["python"]["autoload"] = autoload
-    here = situation(facts_json.from_json(document), options or PlanOptions(), matrix)
+    here = situation_of(facts_json.from_json(document), options or PlanOptions(), matrix)
     [build] = [
         row for row in matrix.builds if row.version == version and row.platform == "linux_x86_64"
     ]
@@ -198,7 +198,7 @@ def test_of_two_libraries_of_a_name_the_loader_takes_the_first() -> None:
         {"name": "libcudnn.so.9", "path": "/cudnn"},
     ]
     document = synthetic.document(GPU, *ORDINARY, onnxruntime=FOLDER, libraries=rows)
-    here = situation(facts_json.from_json(document), PlanOptions(), MATRIX)
+    here = situation_of(facts_json.from_json(document), PlanOptions(), MATRIX)
     [build] = [row for row in MATRIX.builds if row.version == "1.26.0"]
 
     assert changes_for(make_candidate(build, here), here).system == {}

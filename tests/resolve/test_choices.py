@@ -12,7 +12,7 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 from ortgpu_fix.resolve.torch_choice import _nearest_first, chooses_torch, without_torch
 
 MATRIX = synthetic.matrix()
@@ -52,14 +52,14 @@ def test_a_torch_is_chosen_where_one_is_there_to_match_or_one_is_wished_for(
     wish: str, torch: str | None, *, chooses: bool
 ) -> None:
     packages = [torch] if torch else []
-    here = situation(synthetic.facts(*packages), PlanOptions(torch=wish), MATRIX)
+    here = situation_of(synthetic.facts(*packages), PlanOptions(torch=wish), MATRIX)
 
     assert chooses_torch(here) is chooses
 
 
 def test_without_torch_its_family_is_gone_and_the_wish_too() -> None:
     packages = ("torch 2.5", "torchvision 0.20", "torchaudio 2.5", "other 1.0")
-    here = situation(synthetic.facts(*packages), PlanOptions(torch="match", latest=True), MATRIX)
+    here = situation_of(synthetic.facts(*packages), PlanOptions(torch="match", latest=True), MATRIX)
     left = without_torch(here)
 
     assert [row.name for row in left.facts.packages] == ["other"]

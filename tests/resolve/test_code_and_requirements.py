@@ -29,7 +29,7 @@ from ortgpu_fix.resolve.gpu_code import (
 )
 from ortgpu_fix.resolve.machine_rules import check_gpu_code
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 
@@ -37,7 +37,7 @@ MATRIX = synthetic.matrix()
 def here(*packages: Any, libc: str = "glibc 2.35", **machine: Any) -> Situation:
     document = synthetic.document(*packages, **machine)
     document["platform"]["libc"] = libc
-    return situation(facts_json.from_json(document), PlanOptions(), MATRIX)
+    return situation_of(facts_json.from_json(document), PlanOptions(), MATRIX)
 
 
 def build(version: str = "1.26.0", platform: str = "linux_x86_64") -> Build:
@@ -93,8 +93,8 @@ def test_gpus_of_one_kind_count_once_and_the_lowest_comes_first() -> None:
 
 
 def refused(at: Situation, *which: str) -> list[tuple[str, dict[str, str]]]:
-    subject = make_candidate(build(*which), at)
-    return [(why.code, values_of(why)) for why in check_gpu_code(subject, at)]
+    candidate = make_candidate(build(*which), at)
+    return [(why.code, values_of(why)) for why in check_gpu_code(candidate, at)]
 
 
 def test_every_gpu_needs_code_and_the_driver_of_its_ptx() -> None:

@@ -15,7 +15,7 @@ from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.resolve.components import Components, choose_nvidia_wheels, toolkits_to_try
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 
 Edit = Callable[[dict[str, Any]], None]
 CUBLAS, CUDNN = 1, 4
@@ -40,7 +40,7 @@ def chosen(
     made = matrix(edit)
     [build, *_] = [row for row in made.builds if row.version == version]
     return choose_nvidia_wheels(
-        build, situation(facts_json.from_json(document), PlanOptions(), made)
+        build, situation_of(facts_json.from_json(document), PlanOptions(), made)
     )
 
 
@@ -68,7 +68,7 @@ def test_the_toolkit_of_the_build_comes_first_and_then_newer_ones_of_its_major()
             tables["toolkits"]["toolkit"].append(row)
 
     made = matrix(more)
-    here = situation(synthetic.facts(), PlanOptions(), made)
+    here = situation_of(synthetic.facts(), PlanOptions(), made)
     [build] = [row for row in made.builds if row.version == "1.26.0"]
 
     assert [row.version for row in toolkits_to_try(build, here)] == [

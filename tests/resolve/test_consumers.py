@@ -268,7 +268,7 @@ def test_so_is_what_a_package_or_a_wish_holds_back() -> None:
     rows = changes_of(plan(holding, "onnxruntime-gpu 1.26.0"))
     assert [(change[-14:], gain) for change, gain in rows] == [("`--ort latest`", newest)]
     wish = changes_of(plan("onnxruntime-gpu 1.26.0", options=PlanOptions(onnxruntime="<1.27")))
-    assert wish == [("without --ort, and `--ort latest`", newest)]
+    assert wish == [("without `--ort`, and `--ort latest`", newest)]
     line = plan("onnxruntime-gpu 1.26.0", options=PlanOptions(requirements=required("numpy<0")))
     assert line.verdict == "impossible"
     rows = changes_of(

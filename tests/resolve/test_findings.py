@@ -128,7 +128,6 @@ def test_a_conda_environment_that_a_file_here_makes(
 
 @pytest.mark.slow
 @pytest.mark.online
-@pytest.mark.decisive
 @pytest.mark.parametrize("kind", ["uv", "requirements"])
 def test_a_project_that_was_changed_makes_the_same_environment_again(
     tmp_path: Path, kind: str
@@ -173,8 +172,8 @@ def test_a_command_of_another_environment_is_an_error_that_apply_cannot_mend() -
     made = resolve(other, PlanOptions(), synthetic.matrix())
     found = [row for row in made.findings if row.code == "command-elsewhere"]
 
-    assert not resolve(facts, PlanOptions(), synthetic.matrix()).outside
-    assert made.outside
+    assert not resolve(facts, PlanOptions(), synthetic.matrix()).unfixable
+    assert made.unfixable
     assert [row.severity for row in found] == ["error"]
 
 

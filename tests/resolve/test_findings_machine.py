@@ -62,21 +62,21 @@ def test_one_root_cause_is_said_once(
 @pytest.mark.parametrize(
     ("error", "sources", "code", "evidence"),
     [
-        ("cuinit-100: cuInit answers 100", {}, "driver-no-device", ()),
-        ("cuinit-100: cuInit answers 100", SLICED, "mig-without-instance", (SLICED["mig"],)),
-        ("cuinit-802: cuInit answers 802", {}, "driver-fabric-manager", ()),
-        ("cuinit-999: cuInit answers 999", {}, "driver-failed", ()),
-        ("cuinit-999: cuInit answers 999", SLICED, "driver-failed", ()),
+        ("cuinit-100: cuInit error 100", {}, "driver-no-device", ()),
+        ("cuinit-100: cuInit error 100", SLICED, "mig-without-instance", (SLICED["mig"],)),
+        ("cuinit-802: cuInit error 802", {}, "driver-fabric-manager", ()),
+        ("cuinit-999: cuInit error 999", {}, "driver-failed", ()),
+        ("cuinit-999: cuInit error 999", SLICED, "driver-failed", ()),
         ("gpu-lost: GPU is lost", {}, "driver-gpu-lost", ()),
         ("gpu-lost: NVML: GPU is lost", {}, "driver-gpu-lost", ()),
         (
-            "cuinit-804: cuInit answers 804",
+            "cuinit-804: cuInit error 804",
             {},
             "driver-forward-compatibility",
             ("LD_LIBRARY_PATH=/usr/local/cuda/compat",),
         ),
         (
-            "cuinit-804: cuInit answers 804",
+            "cuinit-804: cuInit error 804",
             {"driver.library": "libcuda.so.580.95.05"},
             "driver-forward-compatibility",
             ("libcuda.so.580.95.05", "LD_LIBRARY_PATH=/usr/local/cuda/compat"),
@@ -93,7 +93,7 @@ def test_each_error_of_cuda_has_a_finding_of_its_own(
 
     assert (found.code, found.evidence) == (code, evidence)
     plan = planned(with_driver(driver, sources=sources, environment=environment))
-    assert [row.code for row in plan.outside] == [code]
+    assert [row.code for row in plan.unfixable] == [code]
     said = load_texts("en").summary(found)
     assert error.partition(": ")[2] in said
     assert error.partition(":")[0] not in said  # the code is for programs
@@ -203,7 +203,7 @@ def test_what_brings_the_cuda_library_of_the_driver_depends_on_the_place(
 @pytest.mark.parametrize(
     ("error", "code", "evidence"),
     [
-        ("nvml-4: NVML answers 4, not supported", "nvml-4", "NVML answers 4, not supported"),
+        ("nvml-4: NVML error 4: not supported", "nvml-4", "NVML error 4: not supported"),
         ("somebody wrote this", "somebody wrote this", "somebody wrote this"),
         (None, "", ""),
     ],

@@ -16,7 +16,7 @@ from ortgpu_fix.matrix.torch import DomainLibrary, PypiWheel, TorchBuild, TorchT
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 from ortgpu_fix.resolve.torch_installed import installed_torch_of, with_known_requirements
 from ortgpu_fix.resolve.torch_rules import against_machine, against_torch, preference, without_code
 from ortgpu_fix.resolve.torch_wheels import (
@@ -84,7 +84,7 @@ MATRIX = synthetic.matrix()._replace(torch=TABLE)
 
 
 def here(*packages: Any, options: PlanOptions | None = None, **machine: Any) -> Situation:
-    return situation(synthetic.facts(*packages, **machine), options or PlanOptions(), MATRIX)
+    return situation_of(synthetic.facts(*packages, **machine), options or PlanOptions(), MATRIX)
 
 
 def package(version: str, *requires: str) -> Package:
@@ -222,7 +222,7 @@ def test_who_cannot_share_a_process() -> None:
         ("torch-other-cuda", {"torch": "torch 2.7.1", "cuda": "12.8", "needs": "13"})
     ]
     other = MATRIX._replace(torch=TorchTable(builds=(PYPI._replace(cudnn="8.9.7"),)))
-    at = situation(synthetic.facts("torch 2.7.1"), PlanOptions(), other)
+    at = situation_of(synthetic.facts("torch 2.7.1"), PlanOptions(), other)
     [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
     assert [(why.code, values_of(why)) for why in against_torch(row, at)] == [
         (
@@ -245,7 +245,7 @@ def test_the_libraries_in_a_torch_must_have_every_symbol(
 ) -> None:
     inside = OTHER._replace(toolkit={"nvidia-cublas-cu12": cublas}, cudnn=cudnn)
     matrix = MATRIX._replace(torch=TorchTable(builds=(inside,)))
-    at = situation(synthetic.facts("torch 2.7.1+cu128"), PlanOptions(), matrix)
+    at = situation_of(synthetic.facts("torch 2.7.1+cu128"), PlanOptions(), matrix)
     [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
 
     reasons = [values_of(why) for why in against_torch(row, at)]
@@ -256,7 +256,7 @@ def test_the_libraries_in_a_torch_must_have_every_symbol(
 def test_of_a_torch_that_requires_its_libraries_those_count_that_are_installed() -> None:
     required = PYPI._replace(toolkit={"nvidia-cublas-cu12": "12.0.1"})
     matrix = MATRIX._replace(torch=TorchTable(builds=(required,)))
-    at = situation(synthetic.facts("torch 2.7.1"), PlanOptions(), matrix)
+    at = situation_of(synthetic.facts("torch 2.7.1"), PlanOptions(), matrix)
     [row] = [row for row in MATRIX.builds if row.version == "1.26.0"]
 
     assert list(against_torch(row, at)) == []

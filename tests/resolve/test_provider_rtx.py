@@ -13,13 +13,13 @@ from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import INSTALLED, Matrix
-from ortgpu_fix.plan.model import OtherWay, Plan
+from ortgpu_fix.plan.model import Alternative, Plan
 from ortgpu_fix.plan.reasons import Named
 from ortgpu_fix.resolve.choice import is_installed
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.plugins import with_plugins
-from ortgpu_fix.resolve.resolver import other_ways, resolve, resolve_for_check
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.resolver import alternatives, resolve, resolve_for_check
+from ortgpu_fix.resolve.situation import situation_of
 
 Facts = dict[str, Any]
 MATRIX = load_matrix()
@@ -404,7 +404,7 @@ def test_one_with_another_provider_is_not_it() -> None:
 
 def test_what_a_plugin_with_an_onnxruntime_is_as_a_build() -> None:
     facts, asked = from_json(machine("onnxruntime 1.26.0")), PlanOptions(provider="tensorrt-rtx")
-    here = situation(facts, asked, with_plugins(facts, MATRIX, asked))
+    here = situation_of(facts, asked, with_plugins(facts, MATRIX, asked))
     builds = here.matrix.builds
 
     assert [(build.index_url, build.wheels[0].size) for build in builds] == [(INSTALLED, 0)] * 2
@@ -446,17 +446,17 @@ def test_the_libraries_that_are_loaded_are_those_of_the_chosen_plugin() -> None:
 
 def test_it_is_told_as_another_way_only_where_it_is_one() -> None:
     facts, cuda = from_json(machine(driver=OLD)), PlanOptions()
-    [way] = other_ways(facts, cuda, MATRIX)
+    [way] = alternatives(facts, cuda, MATRIX)
     size = sum(row.size for row in plan(machine(driver=OLD)).install)
 
-    assert way == OtherWay("tensorrt-rtx", Named(f"{STEM}12", "0.5.0"), size)
-    assert other_ways(facts, PlanOptions(provider="tensorrt"), MATRIX) == ()
-    assert other_ways(facts, PlanOptions(provider="tensorrt-rtx"), MATRIX) == ()
-    assert other_ways(from_json(machine(gpus=[])), cuda, MATRIX) == ()
+    assert way == Alternative("tensorrt-rtx", Named(f"{STEM}12", "0.5.0"), size)
+    assert alternatives(facts, PlanOptions(provider="tensorrt"), MATRIX) == ()
+    assert alternatives(facts, PlanOptions(provider="tensorrt-rtx"), MATRIX) == ()
+    assert alternatives(from_json(machine(gpus=[])), cuda, MATRIX) == ()
     there = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0")
-    assert other_ways(from_json(there), cuda, MATRIX) == ()
+    assert alternatives(from_json(there), cuda, MATRIX) == ()
     healthy = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0", platform=WINDOWS)
-    assert other_ways(from_json(healthy), cuda, MATRIX) == ()
+    assert alternatives(from_json(healthy), cuda, MATRIX) == ()
 
 
 def test_windows_on_arm_has_the_plugin_and_wheels_of_its_own() -> None:
@@ -475,6 +475,6 @@ def test_windows_on_arm_has_the_plugin_and_wheels_of_its_own() -> None:
         "msvc_runtime-14.51.36231-cp313-cp313-win_arm64.whl",
         "onnxruntime_ep_nv_tensorrt_rtx_cu13-0.5.0-py3-none-win_arm64.whl",
     ]
-    assert other_ways(from_json(facts), PlanOptions(), MATRIX) == (
-        OtherWay("tensorrt-rtx", Named(f"{STEM}13", "0.5.0"), sum(w.size for w in made.install)),
+    assert alternatives(from_json(facts), PlanOptions(), MATRIX) == (
+        Alternative("tensorrt-rtx", Named(f"{STEM}13", "0.5.0"), sum(w.size for w in made.install)),
     )

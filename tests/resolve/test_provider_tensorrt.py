@@ -15,7 +15,7 @@ from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.resolve.components import Component
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 from ortgpu_fix.resolve.tensorrt import tensorrt_for
 
 MATRIX = synthetic.matrix()
@@ -190,7 +190,7 @@ def test_the_major_of_the_tensorrt_decides_too(library: str) -> None:
 
 
 def test_the_whole_row_of_what_is_chosen() -> None:
-    here = situation(synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX)
+    here = situation_of(synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX)
     build = next(row for row in MATRIX.builds if row.version == "1.26.0")
     release = Release(
         name=LIBS,

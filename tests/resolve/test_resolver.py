@@ -626,9 +626,9 @@ def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str],
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        ("version-mismatch: NVML answers 18", "driver-version-mismatch"),
+        ("version-mismatch: NVML error 18", "driver-version-mismatch"),
         ("no-answer: cuInit", "driver-no-answer"),
-        ("not-loaded: NVML answers 9", "driver-not-loaded"),
+        ("not-loaded: NVML error 9", "driver-not-loaded"),
         ("libcuda-missing: not found", "driver-libcuda-missing"),
         ("gpu-lost: GPU 3", "driver-gpu-lost"),
         ("crashed: NVML", "driver-unreadable"),

@@ -23,7 +23,7 @@ from ortgpu_fix.resolve.release_checks import (
     too_old_glibc,
 )
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 APP = {"name": "app", "version": "1", "requires": ["onnxruntime<1.20", "numpy<1"]}
@@ -33,7 +33,7 @@ def here(*packages: Any, platform: Any = None, **more: Any) -> Situation:
     options = more.pop("options", PlanOptions())
     document = synthetic.document(*packages, **more)
     document["platform"] |= platform or {}
-    return situation(facts_json.from_json(document), options, MATRIX)
+    return situation_of(facts_json.from_json(document), options, MATRIX)
 
 
 def build(version: str = "1.26.0", platform: str = "linux_x86_64") -> Build:
@@ -146,9 +146,9 @@ def test_who_uses_another_cuda_with_the_same_cudnn_is_in_the_way() -> None:
     assert values == {"by": "transformer 4.2", "cuda": "12", "cudnn": "9", "needs": "13"}
     assert said(environment_rules.check_consumers, at) == []
     assert said(environment_rules.check_consumers, at, "1.31.0", "linux_aarch64") == []
-    subject = candidate(at, "1.31.0")
-    subject = subject._replace(build=subject.build._replace(cudnn=""))  # as a plugin has it
-    assert list(environment_rules.check_consumers(subject, at)) == []
+    made = candidate(at, "1.31.0")
+    made = made._replace(build=made.build._replace(cudnn=""))  # as a plugin has it
+    assert list(environment_rules.check_consumers(made, at)) == []
     allowed = here(
         *("transformer 4.2", "nvidia-cublas-cu12 12.8.4"), options=PlanOptions(conflicts=True)
     )
@@ -192,7 +192,7 @@ def test_a_release_is_usable_with_the_wheels_of_a_newer_toolkit() -> None:
     cublas["releases"] = [row for row in cublas["releases"] if row["version"] != "12.8.4"]
     matrix = parse(tables, "", {})
 
-    assert rules.is_usable(build(), situation(synthetic.facts(), PlanOptions(), matrix))
+    assert rules.is_usable(build(), situation_of(synthetic.facts(), PlanOptions(), matrix))
 
 
 def test_who_allows_it_is_not_named_beside_who_does_not() -> None:

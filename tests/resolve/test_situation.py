@@ -11,7 +11,7 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.plan.reasons import RequirementLine
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, cuda_major_runs, situation
+from ortgpu_fix.resolve.situation import Situation, cuda_major_runs, situation_of, with_driver_cuda
 
 MATRIX = synthetic.matrix()
 
@@ -22,7 +22,7 @@ def here(
     document = synthetic.document(*packages, **more)
     document["driver"] = {"cuda": driver} if isinstance(driver, str) else driver
     document["platform"] |= platform or {}
-    return situation(facts_json.from_json(document), options or PlanOptions(), MATRIX)
+    return situation_of(facts_json.from_json(document), options or PlanOptions(), MATRIX)
 
 
 @pytest.mark.parametrize(
@@ -141,3 +141,27 @@ def test_who_uses_cuda_is_listed_by_name() -> None:
     assert found.consumers[0].needs == ("libcudnn.so.9",)
     [idle] = here("transformer 4.2").consumers
     assert idle.idle
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda"),
+    [
+        ({"version": "535.104.12", "cuda": None, "error": None}, "12.2"),
+        ({"version": "535.104.12", "cuda": "12.1", "error": None}, "12.1"),
+        ({"version": None, "cuda": None, "error": "x: y"}, None),
+    ],
+)
+def test_a_driver_that_nobody_asked_is_shown_with_what_its_version_supports(
+    driver: dict[str, Any], cuda: str | None
+) -> None:
+    asked = here(driver=driver)
+
+    shown = with_driver_cuda(asked.facts, asked.matrix).driver
+    assert shown is not None
+    assert shown.cuda == cuda
+
+
+def test_no_driver_supports_nothing() -> None:
+    without = here(driver=None)
+
+    assert with_driver_cuda(without.facts, without.matrix) is without.facts

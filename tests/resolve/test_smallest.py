@@ -92,7 +92,7 @@ def test_the_fewest_bytes_are_taken_where_asked_and_told_where_not() -> None:
     assert chosen(small) == {CUBLAS: "12.2.5", CUDNN: "9.10.2"}
     assert chosen(usual) == USUAL
     assert (small.small, usual.small) == (True, False)
-    assert small.less == usual.less == (500 - 90) * MB
+    assert small.bytes_saved == usual.bytes_saved == (500 - 90) * MB
 
 
 def test_a_symbol_that_cudnn_takes_of_cublas_decides_about_the_pair() -> None:
@@ -225,7 +225,7 @@ def test_what_others_need_without_saying_so_is_the_usual() -> None:
 def test_nothing_is_less_where_nothing_is_downloaded() -> None:
     made = tables()
     there = [f"{name} {release}" for name, release in USUAL.items()]
-    assert planned(made, *there, options=NEWEST).less == 0
+    assert planned(made, *there, options=NEWEST).bytes_saved == 0
 
 
 def test_a_fleet_gets_the_smallest_set_that_serves_all() -> None:
@@ -264,5 +264,5 @@ def test_the_search_is_short_on_the_real_matrix() -> None:
         plan = resolve(facts, NEWEST, matrix)
     finally:
         sys.setprofile(None)
-    assert plan.less > 0
+    assert plan.bytes_saved > 0
     assert 0 < calls["extend"] < 2_000

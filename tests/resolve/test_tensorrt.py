@@ -100,8 +100,8 @@ def test_what_costs_cuda_is_told_by_a_check_too(release: str) -> None:
 
     made = resolve(facts, options, MATRIX)
 
-    assert resolve_for_check(facts, options, MATRIX).outside == made.outside
-    assert [row.code for row in made.outside] == (
+    assert resolve_for_check(facts, options, MATRIX).unfixable == made.unfixable
+    assert [row.code for row in made.unfixable] == (
         ["tensorrt-costs-cuda"] if release == "1.23.0" else []
     )
 
@@ -123,7 +123,7 @@ def test_a_check_tells_what_else_is_wrong_too(machine: dict[str, Any], codes: li
 
     checked = resolve_for_check(facts_json.from_json(document), PlanOptions(), MATRIX)
 
-    assert [row.code for row in checked.outside] == codes
+    assert [row.code for row in checked.unfixable] == codes
 
 
 def test_a_build_without_a_tensorrt_provider_needs_none() -> None:

@@ -152,7 +152,6 @@ def test_a_plan_with_torch_keeps_the_contract(turn: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("torch", TORCHES)
 def test_every_pair_keeps_the_contract(torch: str) -> None:
     own = [pair for pair in PAIRS if pair[0] == torch]

@@ -26,7 +26,7 @@ from ortgpu_fix.report.plan import plan_sections
 from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
-from ortgpu_fix.resolve.situation import situation
+from ortgpu_fix.resolve.situation import situation_of
 from ortgpu_fix.resolve.torch_choice import torch_of_lines
 from ortgpu_fix.resolve.torch_wheels import kept_torch
 
@@ -82,8 +82,8 @@ def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None
     assert made.verdict == "impossible"
     assert reasons(made, "1.26.0")[0] == "torch-other-cudnn"
     assert reasons(made, "1.18.1")[0] == "torch-other-cuda"
-    assert gains(made)["--torch match"] == "onnxruntime-gpu 1.18.1, torch 2.3.1+cu118"
-    assert gains(made)["--torch 2.4.1+cu124"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
+    assert gains(made)["`--torch match`"] == "onnxruntime-gpu 1.18.1, torch 2.3.1+cu118"
+    assert gains(made)["`--torch 2.4.1+cu124`"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_the_cuda_of_torch_counts_more_than_what_the_driver_could_do() -> None:
 
     assert selected(made)["onnxruntime-gpu"] == "1.26.0"
     assert reasons(made, "1.31.1") == ["torch-other-cuda"]
-    assert gains(made)["--torch match"] == "onnxruntime-gpu 1.31.1, torch 2.10.0+cu130"
+    assert gains(made)["`--torch match`"] == "onnxruntime-gpu 1.31.1, torch 2.10.0+cu130"
 
 
 @pytest.mark.parametrize("torch", ["2.7.1+cpu", "2.7.1+rocm6.3", "2.7.1+xpu"])
@@ -217,7 +217,7 @@ def test_a_kept_torch_is_part_of_the_set_and_not_installed(torch: str, index: st
 
 def test_a_label_of_many_parts_names_the_index_by_its_first() -> None:
     facts = environment("torch 2.1.2+cu121.with.pypi.cudnn")
-    [kept] = kept_torch(situation(facts, PlanOptions(), MATRIX))
+    [kept] = kept_torch(situation_of(facts, PlanOptions(), MATRIX))
 
     assert kept.index_url == f"{INDEX}/cu121"
 
@@ -254,7 +254,7 @@ def test_the_cuda_of_a_torch_that_nobody_knows_is_that_of_nvidia_s_wheels(
     lines: list[str], major: str | None
 ) -> None:
     unknown = {"name": "torch", "version": "9.9.0", "requires": lines}
-    found = situation(environment(unknown), PlanOptions(), MATRIX).torch
+    found = situation_of(environment(unknown), PlanOptions(), MATRIX).torch
 
     assert found is not None
     assert found.cuda == major
@@ -285,8 +285,8 @@ def test_a_label_that_is_newer_than_the_matrix_still_tells_its_cuda() -> None:
 
 def test_a_label_of_the_time_before_2_2_tells_how_it_was_made() -> None:
     """Up to 2.1 the index had both: with the libraries inside, and as PyPI has it."""
-    inside = situation(environment("torch 2.1.2+cu121"), PlanOptions(), MATRIX).torch
-    pinned = situation(
+    inside = situation_of(environment("torch 2.1.2+cu121"), PlanOptions(), MATRIX).torch
+    pinned = situation_of(
         environment("torch 2.1.2+cu121.with.pypi.cudnn"), PlanOptions(), MATRIX
     ).torch
 
@@ -475,7 +475,7 @@ def test_what_allows_a_torch_that_fits_keeps_none_out() -> None:
 
     assert "torch-held" not in codes(made)
     assert "torch 2.8.0" in told(made)
-    assert any(change == "--torch match" for change in gains(made))
+    assert any(change == "`--torch match`" for change in gains(made))
 
 
 def test_a_torch_that_runs_here_is_held_by_nobody() -> None:
@@ -497,8 +497,8 @@ def test_where_torch_may_move_a_farther_one_is_offered() -> None:
     made = plan("torch 2.3.1+cu121", torch="match", unlocking=True)
 
     assert selected(made)["onnxruntime-gpu"] == "1.18.1"
-    assert gains(made)["--torch 2.4.1+cu124"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
-    assert "--torch match" not in gains(made)
+    assert gains(made)["`--torch 2.4.1+cu124`"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
+    assert "`--torch match`" not in gains(made)
 
 
 def test_what_only_the_torch_before_needed_goes_with_its_cuda() -> None:
@@ -575,7 +575,7 @@ def test_a_torch_that_nothing_fits_is_said_with_what_would() -> None:
     assert reasons(made, "1.31.1") == ["torch-none-fits"]
     assert "torch-wish-unfit" in codes(made)
     assert "`--torch 2.0.1`" in told(made)
-    assert gains(made)["--torch 2.15.0+cu130"] == "onnxruntime-gpu 1.31.1, torch 2.15.0+cu130"
+    assert gains(made)["`--torch 2.15.0+cu130`"] == "onnxruntime-gpu 1.31.1, torch 2.15.0+cu130"
 
 
 def test_a_wish_without_any_build_is_said_too() -> None:
@@ -642,7 +642,7 @@ def test_a_driver_that_is_too_old_for_torch() -> None:
 
     assert "torch-driver-too-old" in codes(made)
     assert "the driver supports CUDA up to 12.2: `torch.cuda.is_available()` is False" in said
-    assert f"torch 2.11.0+cu126, {INDEX}/cu126" in said
+    assert f"torch 2.11.0+cu126 ({INDEX}/cu126)" in said
     assert "`torch.cuda.is_available()` 为 False" in told(made, "zh", driver="535")
 
 
@@ -651,7 +651,7 @@ def test_the_torch_that_runs_instead_is_named_on_a_mirror_too() -> None:
     made = resolve(environment("torch 2.11.0", driver="535"), options, MATRIX)
     [found] = [row for row in made.findings if row.code == "torch-driver-too-old"]
 
-    instead = "torch 2.11.0+cu126, https://mirror.example/whl/cu126"
+    instead = "torch 2.11.0+cu126 (https://mirror.example/whl/cu126)"
     assert values_of(found)["instead"] == instead
 
 
@@ -659,7 +659,7 @@ def test_a_torch_without_code_for_the_gpu_names_pypis_where_that_has_it() -> Non
     made = plan("torch 2.7.1+cu128", driver="570", gpu=V100)
 
     assert "torch-no-gpu-code" in codes(made)
-    assert "torch 2.7.1, pypi supports it" in told(made)
+    assert "torch 2.7.1 supports it" in told(made)
 
 
 def test_two_cuda_majors_side_by_side() -> None:

@@ -94,7 +94,7 @@ def test_the_index_for_an_old_cuda_is_named_where_its_wheels_may_fit(
 @pytest.mark.parametrize("error", ["odd: x", *(f"{code}: x" for code in EXPLAINED_ERRORS)])
 def test_what_no_change_of_the_environment_mends_is_told_as_that(error: str) -> None:
     made = resolve(synthetic.facts("onnxruntime-gpu 1.26.0", error=error), PlanOptions(), MATRIX)
-    [outside] = made.outside
+    [outside] = made.unfixable
 
     assert made.verdict == "fixable"
     assert outside.code == EXPLAINED_ERRORS.get(error.removesuffix(": x"), "driver-unreadable")

@@ -23,7 +23,6 @@ from support.site_browser import CHROMIUM, Asking, chromium, served
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.online,
-    pytest.mark.decisive,
     pytest.mark.skipif(
         CHROMIUM is None or shutil.which("npm") is None,
         reason="the site in a browser needs Chromium and npm",

@@ -200,7 +200,7 @@ def images(draw: st.DrawFn, document: Document) -> None:
 def drivers(draw: st.DrawFn) -> Document | None:
     """Draw a driver known by its release, by its CUDA, or by both; seldom none, or a broken one."""
     if one_in(draw, 24):
-        return draw(st.sampled_from([None, {"error": "not-loaded: NVML answers 9"}]))
+        return draw(st.sampled_from([None, {"error": "not-loaded: NVML error 9"}]))
     ages = st.integers(1, len(BRANCHES) - 1)
     at = draw(st.integers(BRANCHES.index(520), len(BRANCHES) - 1) | ages)
     driver: Document = {}

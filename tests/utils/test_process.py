@@ -187,7 +187,7 @@ def test_a_signal_that_comes_while_the_program_is_started_is_passed_on(
     monkeypatch.setattr(subprocess, "Popen", slow)
     code = "import time; time.sleep(30)"
 
-    assert run.attend(python(code), env=os.environ) == -signal.SIGTERM
+    assert run.run_in_foreground(python(code), env=os.environ) == -signal.SIGTERM
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
@@ -217,7 +217,7 @@ sys.exit(5)
     monkeypatch.setattr(run, "_terminal_is_ours", lambda: terminal)
     before = signal.signal(number, signal.SIG_DFL)  # a test in the background may have it ignored
     try:
-        status = run.attend(python(code), env=os.environ, now_and_then=send)
+        status = run.run_in_foreground(python(code), env=os.environ, now_and_then=send)
     finally:
         signal.signal(number, before)
 
@@ -231,7 +231,9 @@ def test_a_program_of_the_users_has_the_files_that_we_were_given_and_none_of_our
     os.set_inheritable(given, True)  # noqa: FBT003 - it takes no name
 
     def wrote(file: int) -> bool:
-        return run.attend(python(f"import os; os.write({file}, b'x')"), env=os.environ) == 0
+        return (
+            run.run_in_foreground(python(f"import os; os.write({file}, b'x')"), env=os.environ) == 0
+        )
 
     assert (wrote(given), os.read(ours, 1)) == (True, b"x")
     assert not wrote(ours)

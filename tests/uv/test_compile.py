@@ -17,7 +17,6 @@ from ortgpu_fix.index.client import Index, Limits
 from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import Finished, Runner, run
-from ortgpu_fix.utils.progress import silent
 from ortgpu_fix.uv.compile import compile_plan, write_installed_as_wheels
 from ortgpu_fix.uv.program import Uv
 from ortgpu_fix.uv.project import Question, constraints
@@ -47,7 +46,7 @@ class Shop:
         uv = Uv(program=find_uv(), version="0", environ=environ, runner=self.runner)
         config = replace(IndexConfig(index_url=self.main.url, origin="flag"), **sources)  # type: ignore[arg-type]
         index = Index(config, Limits(read=2, pauses=(0.01,)))
-        found = compile_plan(uv, question, index, self.folder / "work", silent)
+        found = compile_plan(uv, question, index, self.folder / "work")
         servers = {self.main.port: "main", self.other.port: "other"}
         return {
             pin.wheel.name: (

@@ -32,6 +32,7 @@ from ...report.resolved import resolved_json, resolved_sections
 from ...report.verification import verification_sections
 from ...resolve.opened import plan_for
 from ...resolve.plugins import with_plugins
+from ...resolve.situation import with_driver_cuda
 from ...resolve.unknown_releases import with_installed_releases
 from ...utils.process import run as run_process
 from ...uv.program import find_uv
@@ -61,7 +62,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
     plan = with_runs_on(plan, inputs, asked)
     sections = plan_sections(
         plan,
-        inputs.facts,
+        with_driver_cuda(inputs.facts, inputs.matrix),
         texts,
         verbose=asked.verbose,
         asked=inputs.options.chooses,
@@ -79,7 +80,7 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
             console.print_sections(sections)
         return plan_exit_code(plan)
     assert inputs.target is not None  # noqa: S101 - `on_target` reads it
-    with _told():
+    with _broken_pipe_as_interruption():
         if not asked.json:
             shown = sections
             if found and found.changes:
@@ -110,16 +111,16 @@ def run(request: ApplyRequest, environ: Mapping[str, str], language: Language) -
             )
         )
         console.print_result("\n" + texts.label("applied", build=plan.build))
-        for row in plan.findings:
-            if row.code.startswith("managed-by-") and not writes:
-                console.print_result(f"{texts.summary(row)}. {texts.remedy(row)}")
+        for finding in plan.findings:
+            if finding.code.startswith("managed-by-") and not writes:
+                console.print_result(f"{texts.summary(finding)}. {texts.remedy(finding)}")
         if writes:
             console.print_result(texts.label("project-written", folder=FOLDER))
     return 0
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _broken_pipe_as_interruption() -> Iterator[None]:
     """Raise Error `apply-interrupted` where nobody reads what is done: `--apply | head`."""
     try:
         yield
@@ -216,7 +217,7 @@ def allowed_by(allow: Sequence[str]) -> Allowed:
 
 
 def _loads_itself(plan: Plan, inputs: PlanInputs) -> bool:
-    """Tell whether the companion that loads the libraries is there once the plan is done."""
+    """Return whether the companion that loads the libraries is there once the plan is done."""
     coming = {companion.name for companion in plan.companions}
     return LIBRARIES in coming or inputs.facts.package(LIBRARIES) is not None
 

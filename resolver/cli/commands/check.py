@@ -1,4 +1,4 @@
-"""`--check`: say in one line, and by the exit code, whether the environment is right."""
+"""`--check`: say in one line, and by the exit code, whether the environment is OK."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class CheckedPlan(NamedTuple):
 
 
 def run(asked: CheckRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Say whether the environment is right."""
+    """Say whether the environment is OK."""
     inputs = gather_inputs(asked.plan, environ)
     checked = checked_plan(inputs.facts, inputs.options, inputs.matrix)
-    return tell([CheckedPlan(checked)], asked, language)
+    return report_check([CheckedPlan(checked)], asked, language)
 
 
-def tell(plans: Iterable[CheckedPlan], asked: CheckRequest, language: Language) -> int:
+def report_check(plans: Iterable[CheckedPlan], asked: CheckRequest, language: Language) -> int:
     """Return the exit code of the worst of `plans`, and print a line, or the document, of it."""
     worst = max(plans, key=lambda each: plan_exit_code(each.plan))
     if asked.plan.json:

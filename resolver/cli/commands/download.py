@@ -19,7 +19,7 @@ def run(asked: DownloadRequest, environ: Mapping[str, str], language: Language) 
 
     Raises as `plan_group` and `download_groups`.
     """
-    _directory(asked.directory)  # a mistake is told before anything takes time
+    _directory(asked.directory)  # a mistake is reported before anything takes time
     planned = plan_group(asked.plan, environ, language)
     if isinstance(planned, int):
         return planned
@@ -53,12 +53,12 @@ def download_groups(
         download_all(maker.index, pinned, into, progress)
     made = write_companions(maker, groups, into)
     every = [*(one.wheel for one in pinned), *(companion.wheel for companion in made)]
-    rows = [(row.name, row.version, row.file, row.size, row.sha256) for row in every]
+    wheels = [(wheel.name, wheel.version, wheel.file, wheel.size, wheel.sha256) for wheel in every]
     if asked.plan.json:
         keys = ("name", "version", "file", "size", "sha256")
-        files = [dict(zip(keys, row, strict=True)) for row in sorted(rows)]
+        files = [dict(zip(keys, wheel, strict=True)) for wheel in sorted(wheels)]
         console.print_json({"schema": 1, "folder": str(into), "files": files})
     else:
-        size = size_of(sum(row[3] for row in rows))
-        console.print_notice(texts.label("downloaded", count=len(rows), size=size, folder=into))
+        size = size_of(sum(wheel[3] for wheel in wheels))
+        console.print_notice(texts.label("downloaded", count=len(wheels), size=size, folder=into))
     return 0

@@ -15,7 +15,8 @@ from ...messages.catalog import Language
 from ...plan.model import Plan
 from ...resolve.cases import plan_by_cases
 from ...resolve.opened import plan_for
-from ...resolve.resolver import other_ways
+from ...resolve.resolver import alternatives
+from ...resolve.situation import with_driver_cuda
 from .. import console
 from ..command_line import applying, looking, texts_for
 from ..inputs import PlanInputs, gather_inputs, wheels_given
@@ -40,8 +41,8 @@ def run(asked: PlanRequest, environ: Mapping[str, str], language: Language) -> i
     else:
         plan = plan_for(inputs.facts, inputs.options, inputs.matrix)
     if plan.verdict == "impossible" or (asked.verbose and not asked.json):
-        ways = other_ways(inputs.facts, inputs.options, inputs.matrix)
-        plan = plan._replace(ways=ways)
+        found = alternatives(inputs.facts, inputs.options, inputs.matrix)
+        plan = plan._replace(alternatives=found)
     plan = with_runs_on(plan, inputs, asked)
     print_plan(plan, inputs, asked, language)
     show_age(environ)
@@ -52,15 +53,15 @@ def with_runs_on(plan: Plan, inputs: PlanInputs, asked: PlanRequest) -> Plan:
     """Return `plan` with the drivers and GPUs that its set can serve, where that is of interest."""
     if not (asked.json or asked.verbose or asked.machine.driver):
         return plan
-    from ...resolve.serving import set_runs_on
+    from ...resolve.serving import selection_runs_on
 
     known = known_capabilities(load_table("gpus"), inputs.facts.platform.machine)
-    return plan._replace(runs_on=set_runs_on(plan, inputs.facts, inputs.matrix, known))
+    return plan._replace(runs_on=selection_runs_on(plan, inputs.facts, inputs.matrix, known))
 
 
 def plan_exit_code(plan: Plan) -> int:
-    """Return the exit code of a plan; it is 1 where no package mends what is wrong, too."""
-    return VERDICT_EXIT[plan.verdict] or int(bool(plan.outside))
+    """Return the exit code of a plan; it is 1 where no package fixes what is wrong, too."""
+    return VERDICT_EXIT[plan.verdict] or int(bool(plan.unfixable))
 
 
 def print_plan(
@@ -83,10 +84,10 @@ def print_plan(
         console.print_json(document)
         return
     texts, chooses = texts_for(asked.options, language), inputs.options.chooses
-    here = wheels_at_hand(plan, asked.sources.find_links) if inputs.target else frozenset()
+    at_hand = wheels_at_hand(plan, asked.sources.find_links) if inputs.target else frozenset()
     options, folder = asked.options, asked.sources.find_links
     if inputs.target and asked.sources.offline:  # what it promises may need the network
-        complete = here.issuperset(wheel.file for wheel in plan.install)
+        complete = at_hand.issuperset(wheel.file for wheel in plan.install)
         complete = complete and _has_required(plan, inputs.target, folder)
         options = {**options, "offline": complete}
     besides: list[Section] = []
@@ -94,12 +95,12 @@ def print_plan(
         from ...report.project import project_section
 
         besides.append(project_section(found.project, found.changes, texts, found.problem))
-    url = next((row.url for row in plan.unlock if row.url), "")
+    url = next((unlock.url for unlock in plan.unlock if unlock.url), "")
     if url and shows_other_index(plan, asked=asked.verbose or chooses):
         besides.append(looking_section(looking(asked.options, url, inputs.facts), texts))
     sections = plan_sections(
         plan,
-        inputs.facts,
+        with_driver_cuda(inputs.facts, inputs.matrix),
         texts,
         verbose=asked.verbose,
         asked=chooses,
@@ -107,7 +108,7 @@ def print_plan(
             options, plan, inputs.facts, inputs.where, write=bool(found and found.changes)
         ),
         where=inputs.where,
-        at_hand=here,
+        at_hand=at_hand,
         besides=besides,
     )
     console.print_sections(sections)
@@ -139,7 +140,7 @@ def wheels_at_hand(plan: Plan, find_links: str | None) -> frozenset[str]:
 
 
 def _has_required(plan: Plan, target: Target, find_links: str | None) -> bool:
-    """Tell whether `--find-links` has a wheel of all that uv will have to choose."""
+    """Return whether `--find-links` has a wheel of all that uv will have to choose."""
     from ...index.pinning import files_in_folder, wheel_target_of
     from ...index.wheel_choice import find_newest
 

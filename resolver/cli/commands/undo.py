@@ -45,7 +45,9 @@ def run(asked: UndoRequest, environ: Mapping[str, str], language: Language) -> i
         confirm(Asking(asked.yes, asked.json), texts, "ask-recover", path=target.prefix)
         recover_interrupted(site, lambda: say("recovered"), allow_changed=changed)
         return 0
-    last = next((row.begin for row in recorded_changes(site) if row.state == "committed"), None)
+    last = next(
+        (change.begin for change in recorded_changes(site) if change.state == "committed"), None
+    )
     if last is None:
         return _discard_stage(site, asked, texts)
     confirm(Asking(asked.yes, asked.json), texts, "ask-undo")
@@ -63,9 +65,11 @@ def run(asked: UndoRequest, environ: Mapping[str, str], language: Language) -> i
 def _kept(target: Target, brought: Mapping[str, str]) -> str:
     """Return what `target` had in the place of the versions `brought`, and still has."""
     own = filter(target.holds, target.installed)
-    rows = (row for row in own if row.version != brought.get(row.key, row.version))
-    there = (row for row in rows if Path(row.metadata_path).exists())
-    return ", ".join(f"{row.name} {row.version}" for row in there)
+    changed = (
+        package for package in own if package.version != brought.get(package.key, package.version)
+    )
+    installed = (package for package in changed if Path(package.metadata_path).exists())
+    return ", ".join(f"{package.name} {package.version}" for package in installed)
 
 
 def _discard_stage(site: Site, asked: UndoRequest, texts: Texts) -> int:

@@ -69,7 +69,7 @@ def advise(bench: Bench, report: ModelReport) -> Advice:
     answer = _answer(bench, pairs, wins)
     if not any(wins):
         return Advice(rows=(answer, *notes), best=CPU)
-    rows = [row for rule in RULES for row in rule(bench, best)]
+    rows = [reason for rule in RULES for reason in rule(bench, best)]
     # What a session has without any option need not be named.
     options = {key: value for key, value in best.options.items() if (key, value) != _PLAIN}
     return Advice(rows=(answer, *rows, *notes), options=options, best=best.key)
@@ -85,9 +85,14 @@ def pick(bench: Bench) -> Configuration | None:
     another one. With one: by steady runs, and where these are close, the release's default. A
     search that failed for a shape is not chosen where another one did not.
     """
-    rows = [row for row in bench.configurations if row.on_gpu and not row.refined]
+    candidates = [
+        candidate
+        for candidate in bench.configurations
+        if candidate.on_gpu and not candidate.refined
+    ]
     steady = {
-        row.key: [each.median_ms for each in bench.timings if each.key == row.key] for row in rows
+        candidate.key: [each.median_ms for each in bench.timings if each.key == candidate.key]
+        for candidate in candidates
     }
     known = {key: [ms for ms in found if ms is not None] for key, found in steady.items()}
     most = max(map(len, known.values()), default=0)
@@ -101,7 +106,9 @@ def pick(bench: Bench) -> Configuration | None:
         ]
         costs[key] = sum(varied or known[key])
     least = min(costs.values())
-    return next(row for row in rows if costs.get(row.key, math.inf) <= least * CLOSE)
+    return next(
+        candidate for candidate in candidates if costs.get(candidate.key, math.inf) <= least * CLOSE
+    )
 
 
 def _answer(bench: Bench, pairs: Sequence[tuple[Timing, Timing]], wins: Sequence[bool]) -> Reason:
@@ -135,7 +142,7 @@ def _batch(shapes: Sequence[Shapes], number: int) -> int | None:
 
 
 def _faster(one: Timing, other: Timing) -> bool:
-    """Tell whether `one` is clearly faster; both were timed."""
+    """Return whether `one` is clearly faster; both were timed."""
     apart = (one.high_ms or 0.0) < (other.low_ms or 0.0)
     return apart and (one.median_ms or 0.0) * CLEAR < (other.median_ms or 0.0)
 
@@ -183,8 +190,12 @@ def _rounded_up(sizes: Sequence[int]) -> list[int]:
 
 def _searches(bench: Bench, best: Configuration) -> Iterator[Reason]:
     """Say how the searches compare, where they differ."""
-    rows = [row for row in bench.configurations if SEARCH in row.options and not row.refined]
-    keys = {row.options[SEARCH]: row.key for row in rows}
+    searched = [
+        configuration
+        for configuration in bench.configurations
+        if SEARCH in configuration.options and not configuration.refined
+    ]
+    keys = {configuration.options[SEARCH]: configuration.key for configuration in searched}
     known = _measured({name: bench.typical(key) for name, key in keys.items()})
     new = _measured({name: bench.typical(key, "first_ms", since=1) for name, key in keys.items()})
     advised = best.options.get(SEARCH, best.key)
@@ -227,7 +238,7 @@ def _refinements(bench: Bench, best: Configuration) -> Iterator[Reason]:
     without = base if math.isnan(bound) else bound
     if without > CLEAR * graph:
         yield reason("graph-faster", without=_ms(without), graph=_ms(graph))
-    if any(row.key == f"{best.key}-graph" for row in bench.failed):
+    if any(failed.key == f"{best.key}-graph" for failed in bench.failed):
         yield reason("graph-refused")
 
 

@@ -59,7 +59,7 @@ class Configuration:
         return self.binding or "use_tf32" in self.options
 
     def request(self) -> dict[str, object]:
-        """Return what `measure` is told."""
+        """Return what `measure` is given."""
         return {
             "key": self.key,
             "provider": "cuda" if self.on_gpu else "cpu",
@@ -119,13 +119,13 @@ class Bench:
 
     def at(self, key: str, shape: int) -> Timing:
         """Return a timing; an empty one where nothing was measured."""
-        found = (row for row in self.timings if (row.key, row.shape) == (key, shape))
+        found = (timing for timing in self.timings if (timing.key, timing.shape) == (key, shape))
         return next(found, Timing(key=key, shape=shape))
 
     def typical(self, key: str, what: str = "median_ms", *, since: int = 0) -> float:
         """Return the median over the shapes from number `since` on; NaN where none was measured."""
-        rows = (row for row in self.timings if row.key == key and row.shape >= since)
-        known = [ms for row in rows if (ms := getattr(row, what)) is not None]
+        timings = (timing for timing in self.timings if timing.key == key and timing.shape >= since)
+        known = [ms for timing in timings if (ms := getattr(timing, what)) is not None]
         return statistics.median(known) if known else math.nan
 
     def to_json(self) -> dict[str, object]:
@@ -149,7 +149,7 @@ class Bench:
 
 
 def has_tf32(release: str | None) -> bool:
-    """Tell whether a release knows `use_tf32`."""
+    """Return whether a release knows `use_tf32`."""
     return numbers(release or "") >= TF32_SINCE
 
 
@@ -158,7 +158,7 @@ def searches(report: ModelReport, *, on_gpu: bool) -> tuple[Configuration, ...]:
     options: dict[str, dict[str, str]] = {"cuda": {}}
     if CONVOLUTIONS & report.operators.keys():
         options = {f"cuda-{one.lower()}": {SEARCH: one} for one in SEARCHES}
-    rows = [Configuration(key=key, on_gpu=True, options=row) for key, row in options.items()]
+    rows = [Configuration(key=key, on_gpu=True, options=chosen) for key, chosen in options.items()]
     return Configuration(key=CPU, on_gpu=False), *(rows if on_gpu else ())
 
 
@@ -177,7 +177,7 @@ def refinements(best: Configuration, report: ModelReport) -> tuple[Configuration
 
 
 def allows_graph(report: ModelReport) -> bool:
-    """Tell whether a CUDA graph can hold the model: all on the GPU, no control flow, no copies."""
+    """Return whether a CUDA graph can hold the model: all on GPU, no control flow, no copies."""
     copies = report.copies
     still = copies is not None and copies.to_device == 0 and copies.to_host == 0
     return still and not report.fallbacks and not CONTROL_FLOW & report.operators.keys()

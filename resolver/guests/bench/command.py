@@ -47,7 +47,7 @@ def run(request: BenchRequest, environ: Mapping[str, str], language: Language) -
     if request.verify.provider != PROVIDERS[0]:
         clash = f"--provider {request.verify.provider}, MODEL.onnx, --bench"
         raise Error("flags-clash", flags=clash)
-    read_shapes(request.shape)  # a mistake is told before anything takes time
+    read_shapes(request.shape)  # a mistake is reported before anything takes time
     for model in request.words:
         if not Path(model).is_file():
             raise Error("model-unreadable", file=model, problem=cause("file-absent"))
@@ -137,13 +137,15 @@ def _write_page(  # noqa: PLR0917
     install = InstallOptions(ignore_gpu=request.verify.ignore_gpu)
     options = plan_options_of(PlanRequest(install=install))
     plan = resolve(found, options, matrix, unlocking=False)
-    told = [(texts.summary(row), texts.remedy(row)) for row in plan.findings]
-    said = [" – ".join(filter(None, pair)) for pair in told]
+    pairs = [(texts.summary(finding), texts.remedy(finding)) for finding in plan.findings]
+    said = [" – ".join(filter(None, pair)) for pair in pairs]
     loaded = verification.libraries if verification.verdict == "works" else ()  # else listed before
     more = {
         "page-findings": [Row(text=line) for line in said or [texts.label("page-no-findings")]],
-        "page-versions": [Row(*row) for row in _versions(found, measured.report.onnxruntime)],
-        "loaded": [Row(head=row.name, text=row.path) for row in loaded],
+        "page-versions": [
+            Row(*library) for library in _versions(found, measured.report.onnxruntime)
+        ],
+        "loaded": [Row(head=library.name, text=library.path) for library in loaded],
     }
     added = [Section(heading=texts.label(key), rows=tuple(rows)) for key, rows in more.items()]
     machine = machine_section(found, texts)._replace(heading=texts.label("machine"))
@@ -161,7 +163,9 @@ def _write_page(  # noqa: PLR0917
 def _versions(found: Facts, release: str | None) -> list[tuple[str, str]]:
     """Return the versions of what computes here."""
     named = re.compile(r"onnxruntime|nvidia-|numpy$|torch$|cuda")
-    rows = [(row.name, row.version) for row in found.packages if named.match(row.name)]
+    rows = [
+        (package.name, package.version) for package in found.packages if named.match(package.name)
+    ]
     if release and not any(version == release for _, version in rows):
         rows.insert(0, ("onnxruntime", release))
     return [("Python", found.python.version), *rows]

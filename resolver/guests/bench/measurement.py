@@ -149,82 +149,82 @@ def sizes_of(values: object) -> Shape:
 
 def parse_measurement(stdout: str, stderr: str = "") -> Measurement:
     """Read what the child printed, as far as it came."""
-    told = Events(stdout)
-    versions, model, shapes = (told.last(event) for event in ("onnxruntime", "model", "shapes"))
-    refused, profiles = told.last("refused"), told.all("profile")
+    events = Events(stdout)
+    versions, model, shapes = (events.last(event) for event in ("onnxruntime", "model", "shapes"))
+    refused, profiles = events.last("refused"), events.all("profile")
     times: dict[tuple[str, int, str], list[tuple[float, ...]]] = {}
-    for row in told.all("times"):
-        ms = tuple(float(ms) for ms in row.values("ms") or () if isinstance(ms, int | float))
-        times.setdefault((*_place(row), row.text("kind") or ""), []).append(ms)
+    for event in events.all("times"):
+        ms = tuple(float(ms) for ms in event.values("ms") or () if isinstance(ms, int | float))
+        times.setdefault((*_place(event), event.text("kind") or ""), []).append(ms)
     return Measurement(
-        ended="end" in told,
-        step=_step(told.last("doing")) if "doing" in told else "start",
+        ended="end" in events,
+        step=_step(events.last("doing")) if "doing" in events else "start",
         release=versions.text("version"),
-        gpu=told.last("gpu").text("name"),
-        processors=told.last("start").integer("processors"),
+        gpu=events.last("gpu").text("name"),
+        processors=events.last("start").integer("processors"),
         threads=model.integer("threads"),
         inputs=tuple(map(_tensor, model.rows("inputs"))),
         outputs=tuple(map(_tensor, model.rows("outputs"))),
         shapes=tuple(shapes_of(dict(each.items())) for each in shapes.rows("shapes")),
         given=shapes.flag("given"),
-        skipped=tuple(row.text("error") or "" for row in told.all("skipped")),
+        skipped=tuple(event.text("error") or "" for event in events.all("skipped")),
         refused=(refused.text("code") or "", refused.mapping("values"))
-        if "refused" in told
+        if "refused" in events
         else None,
         made={
-            _key(row): read_record(Made, row, providers=row.texts("providers"))
-            for row in told.all("session")
+            _key(event): read_record(Made, event, providers=event.texts("providers"))
+            for event in events.all("session")
         },
         times=times,
-        compared={_place(row): _outputs(row) for row in told.all("outputs")},
-        repeated=_outputs(told.last("repeated")),
-        memory={_key(row): row.integer("bytes") or 0 for row in told.all("memory")},
-        events={_key(row): tuple(map(_event, row.rows("events"))) for row in profiles},
-        broken_names=max((row.integer("broken") or 0 for row in profiles), default=0),
+        compared={_place(event): _outputs(event) for event in events.all("outputs")},
+        repeated=_outputs(events.last("repeated")),
+        memory={_key(event): event.integer("bytes") or 0 for event in events.all("memory")},
+        events={_key(profile): tuple(map(_event, profile.rows("events"))) for profile in profiles},
+        broken_names=max((profile.integer("broken") or 0 for profile in profiles), default=0),
         failed=tuple(
-            read_record(Failed, row, error=HOST.sub("", row.text("error") or ""))
-            for row in told.all("failed")
+            read_record(Failed, event, error=HOST.sub("", event.text("error") or ""))
+            for event in events.all("failed")
         ),
         log=without_colours(stderr),
     )
 
 
-def _key(row: LenientObject) -> str:
-    return row.text("key") or ""
+def _key(event: LenientObject) -> str:
+    return event.text("key") or ""
 
 
-def _place(row: LenientObject) -> tuple[str, int]:
-    return _key(row), row.integer("shape") or 0
+def _place(event: LenientObject) -> tuple[str, int]:
+    return _key(event), event.integer("shape") or 0
 
 
-def _step(row: LenientObject) -> str:
-    shape = row.integer("shape")
+def _step(event: LenientObject) -> str:
+    shape = event.integer("shape")
     place = f"shape {shape + 1}" if shape is not None else None
-    return " ".join(filter(None, [row.text("what"), row.text("key"), place]))
+    return " ".join(filter(None, [event.text("what"), event.text("key"), place]))
 
 
-def _tensor(row: LenientObject) -> Tensor:
+def _tensor(event: LenientObject) -> Tensor:
     shape = tuple(
-        size if isinstance(size, int | str) else None for size in row.values("shape") or ()
+        size if isinstance(size, int | str) else None for size in event.values("shape") or ()
     )
-    return read_record(Tensor, row, shape=shape)
+    return read_record(Tensor, event, shape=shape)
 
 
-def _outputs(row: LenientObject) -> tuple[OutputRow, ...]:
+def _outputs(event: LenientObject) -> tuple[OutputRow, ...]:
     return tuple(
         read_record(OutputRow, each, shape=sizes_of(each.values("shape")))
-        for each in row.rows("outputs")
+        for each in event.rows("outputs")
     )
 
 
-def _event(row: LenientObject) -> NodeEvent:
-    outputs = [pair for each in row.rows("output_type_shape") for pair in each.items()]
+def _event(event: LenientObject) -> NodeEvent:
+    outputs = [pair for each in event.rows("output_type_shape") for pair in each.items()]
     return NodeEvent(
-        name=(row.text("name") or "").removesuffix("_kernel_time"),
-        op=row.text("op_name") or "",
-        provider=row.text("provider") or "",
-        microseconds=row.integer("us") or 0,
-        output_bytes=count(row.text("output_size") or "") or 0,
+        name=(event.text("name") or "").removesuffix("_kernel_time"),
+        op=event.text("op_name") or "",
+        provider=event.text("provider") or "",
+        microseconds=event.integer("us") or 0,
+        output_bytes=count(event.text("output_size") or "") or 0,
         types=tuple(kind for kind, _ in outputs),
         elements=max((math.prod(sizes_of(sizes)) for _, sizes in outputs), default=0),
     )

@@ -1,4 +1,4 @@
-"""A model, where it ran and whether its numbers are right, as values.
+"""A model, where it ran and whether its numbers are correct, as values.
 
 Core. `model_verdict` makes them, `report` says them.
 """
@@ -76,7 +76,7 @@ DOCUMENT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReport:
-    """A model, where it ran and whether its numbers are right."""
+    """A model, where it ran and whether its numbers are correct."""
 
     file: str
     verdict: VerificationVerdict

@@ -91,21 +91,21 @@ def run_model(place: MeasuringPlace, environment: Verification, *, bench: bool) 
 
 def _time(place: MeasuringPlace, report: ModelReport, *, on_gpu: bool) -> Measured:
     """Time the searches, and then what else the release offers to the best of them."""
-    timed = rows = searches(report, on_gpu=on_gpu)
+    timed = configurations = searches(report, on_gpu=on_gpu)
     found: list[Measurement] = []
     ends: list[str] = []
     interrupted = False
     for later in (SECONDS, 0.0):
-        measured, end = _measure(place, rows, SECONDS, later if on_gpu else 0.0)
+        measured, end = _measure(place, configurations, SECONDS, later if on_gpu else 0.0)
         found.append(measured)
         interrupted = end == INTERRUPTED
         if not (measured.ended or interrupted):
             ends.append(f"{measured.step}: {end}")
         best = pick(summarize(found, timed)) if later and on_gpu and not interrupted else None
-        rows = refinements(best, report) if best else ()
-        if len(rows) <= 1:
+        configurations = refinements(best, report) if best else ()
+        if len(configurations) <= 1:
             break
-        timed += tuple(row for row in rows if row not in timed)
+        timed += tuple(row for row in configurations if row not in timed)
     bench = summarize(found, timed, interrupted=interrupted, ends=ends)
     return Measured(report, bench, advise(bench, report), interrupted)
 
@@ -122,17 +122,17 @@ def _measure(
     interrupt ends it with what there is. Else it only sees where the nodes run.
     """
     heard: list[str] = []
-    tell = _teller(place, configurations, seconds and seconds + later)
+    show = _progress_shower(place, configurations, seconds and seconds + later)
 
     def hear(line: str) -> None:
         heard.append(line)
-        tell(line)
+        show(line)
 
     request = {
         "model": str(place.model),
         "shapes": [dict(each) for each in place.shapes],
         "batches": list(BATCHES) if seconds else [],
-        "configurations": [row.request() for row in configurations],
+        "configurations": [configuration.request() for configuration in configurations],
         "ignored": list(place.ignored),
         "seconds": seconds,
     }
@@ -153,7 +153,7 @@ def _measure(
     return parse_measurement(finished.stdout, finished.stderr), _end(finished)
 
 
-def _teller(
+def _progress_shower(
     place: MeasuringPlace, configurations: Sequence[Configuration], seconds: float
 ) -> Callable[[str], None]:
     """Return what says how far it is, and how long it will take, whenever that changes."""
@@ -161,12 +161,12 @@ def _teller(
     shapes = 1
     said: set[tuple[str, int]] = set()
 
-    def tell(line: str) -> None:
+    def show(line: str) -> None:
         nonlocal shapes
-        for row in read_rows(line):
-            shapes = len(row.rows("shapes")) or shapes
-            key, shape = row.text("key"), row.integer("shape")
-            if row.text("event") != "doing" or key is None or shape is None:
+        for event in read_rows(line):
+            shapes = len(event.rows("shapes")) or shapes
+            key, shape = event.text("key"), event.integer("shape")
+            if event.text("event") != "doing" or key is None or shape is None:
                 continue
             if (key, shape) in said:
                 continue
@@ -176,7 +176,7 @@ def _teller(
             place.progress("model-time" if seconds else "model-run", configuration=key, **counted)
 
     place.progress("model-start", count=len(configurations))
-    return tell
+    return show
 
 
 def _end(finished: Finished) -> str | None:

@@ -31,7 +31,7 @@ from .model_report import (
 )
 
 CUDA = "cuda"
-"""The key of the GPU's configuration as it is without any option."""
+"""The key of the GPU's configuration without any option."""
 WITHOUT_TF32 = "cuda-without-tf32"
 HALF_TOLERANCE = 2e-2
 """For float16: ten bits of mantissa, and sums of many such products."""
@@ -67,10 +67,10 @@ def judge_model(
     events = measured.events.get(key, ())
     fallbacks = find_fallbacks(events, measured.log) if tried else ()
     checked = check_outputs(measured, key) if tried else ()
-    crashed = not measured.ended or any(row.key == CPU for row in measured.failed)
+    crashed = not measured.ended or any(failed.key == CPU for failed in measured.failed)
     verdict, values = environment.verdict, environment.values
     notes: list[Reason] = []
-    evidence = [f"{row.key}: {row.error[:400]}" for row in measured.failed]
+    evidence = [f"{failed.key}: {failed.error[:400]}" for failed in measured.failed]
     if crashed:
         step = measured.failed[0].error if measured.failed else measured.step
         verdict, values = "crashed", (("step", step[:200]), ("end", end or "exit"))
@@ -117,7 +117,7 @@ def _verdict(
     without_tf32: Measurement | None,
 ) -> tuple[VerificationVerdict, tuple[tuple[str, str], ...], list[Reason]]:
     """Return the verdict, the values of its text, and what explains it."""
-    failed = next((row for row in measured.failed if row.key == CUDA), None)
+    failed = next((each for each in measured.failed if each.key == CUDA), None)
     if failed:
         failure = CUDA_FAILURE.search(failed.error)
         full = (failure and failure.group(1) == "2") or re.search(
@@ -130,25 +130,25 @@ def _verdict(
     if GPU not in measured.made[CUDA].providers:
         nodes = _nodes(measured.events.get(CUDA, ()))
         return "cpu-fallback", _counts(len(nodes), len(nodes), [node.op for node in nodes]), []
-    wrong = [row for row in checked if row.right is False]
+    wrong = [output for output in checked if output.right is False]
     notes: list[Reason] = []
     if wrong and without_tf32:
         exact = check_outputs(without_tf32, WITHOUT_TF32)
-        if exact and all(row.right is not False for row in exact):
-            most = max(row.deviation or 0.0 for row in wrong)
+        if exact and all(output.right is not False for output in exact):
+            most = max(output.deviation or 0.0 for output in wrong)
             notes.append(reason("tf32-deviates", deviation=f"{most:.2g}"))
             wrong = []
     if wrong:
         return "wrong-result", (("outputs", _names(wrong)),), notes
-    unknown = [row for row in checked if row.right is None]
-    if names := _names(row for row in unknown if row.problem != "type"):
+    unknown = [output for output in checked if output.right is None]
+    if names := _names(output for output in unknown if output.problem != "type"):
         notes.append(reason("outputs-random", outputs=names))
-    if names := _names(row for row in unknown if row.problem == "type"):
+    if names := _names(output for output in unknown if output.problem == "type"):
         notes.append(reason("outputs-not-compared", outputs=names))
-    missing = [row for row in fallbacks if row.why not in FREE]
+    missing = [fallback for fallback in fallbacks if fallback.why not in FREE]
     total = len(_nodes(measured.events.get(CUDA, ())))
     if missing:
-        values = _counts(total, len(fallbacks), [row.op for row in missing])
+        values = _counts(total, len(fallbacks), [fallback.op for fallback in missing])
         return "cpu-fallback", values, notes
     return (
         "works",
@@ -172,7 +172,7 @@ def _counts(total: int, on_cpu: int, missing: Sequence[str]) -> tuple[tuple[str,
 
 
 def _kind_of_end(end: str | None, log: str) -> str:
-    """Return what a process that did not come to its own end is told as."""
+    """Return what a process that did not come to its own end is reported as."""
     if end == "timeout":
         return "never-ends"
     full = end == "SIGKILL" or re.search(r"bad_alloc|MemoryError|Failed to allocate memory", log)
@@ -215,11 +215,11 @@ def find_fallbacks(events: Sequence[NodeEvent], log: str) -> tuple[Fallback, ...
             return "optimizer"
         return "no-kernel" if op in operators else "unknown"
 
-    rows = (
+    fallbacks = (
         Fallback(name=name, op=op, why=why(name, op), ms=round(ms, 3))
         for (name, op), ms in taken.items()
     )
-    return tuple(sorted(rows, key=lambda row: -row.ms))
+    return tuple(sorted(fallbacks, key=lambda fallback: -fallback.ms))
 
 
 def count_copies(events: Iterable[NodeEvent], measured: Measurement) -> Copies:
@@ -228,8 +228,9 @@ def count_copies(events: Iterable[NodeEvent], measured: Measurement) -> Copies:
     down = [event for event in events if event.op == "MemcpyToHost"]
     first = dict(measured.shapes[0]) if measured.shapes else {}
     inputs = sum(
-        math.prod(first.get(row.name, ())) * _width(row.type.removeprefix("tensor(").rstrip(")"))
-        for row in measured.inputs
+        math.prod(first.get(tensor.name, ()))
+        * _width(tensor.type.removeprefix("tensor(").rstrip(")"))
+        for tensor in measured.inputs
     )
     outputs = measured.compared.get((CUDA, 0), ())
     return Copies(
@@ -238,28 +239,30 @@ def count_copies(events: Iterable[NodeEvent], measured: Measurement) -> Copies:
         to_host=len(down),
         to_host_bytes=sum(event.output_bytes for event in down),
         input_bytes=inputs,
-        output_bytes=sum(math.prod(row.shape) * _width(row.type) for row in outputs),
+        output_bytes=sum(math.prod(tensor.shape) * _width(tensor.type) for tensor in outputs),
     )
 
 
 def check_outputs(measured: Measurement, key: str) -> tuple[Checked, ...]:
     """Return every output of every shape, compared with the CPU's."""
     random = {
-        row.name for row in measured.repeated if row.deviation is None or row.deviation > TOLERANCE
+        output.name
+        for output in measured.repeated
+        if output.deviation is None or output.deviation > TOLERANCE
     }
     half = any("float16" in event.types for event in measured.events.get(key, ()))
     rows = []
     for (found, shape), outputs in measured.compared.items():
-        for row in outputs if found == key else ():
-            tolerance = HALF_TOLERANCE if half or row.type == "float16" else TOLERANCE
-            right = row.deviation is not None and row.deviation <= tolerance
-            checked = {"tolerance": tolerance, "right": None if row.name in random else right}
-            rows.append(Checked(**asdict(row) | checked | {"shape": shape}))
-    return tuple(sorted(rows, key=lambda row: row.shape))
+        for output in outputs if found == key else ():
+            tolerance = HALF_TOLERANCE if half or output.type == "float16" else TOLERANCE
+            right = output.deviation is not None and output.deviation <= tolerance
+            checked = {"tolerance": tolerance, "right": None if output.name in random else right}
+            rows.append(Checked(**asdict(output) | checked | {"shape": shape}))
+    return tuple(sorted(rows, key=lambda output: output.shape))
 
 
-def _names(rows: Iterable[Checked]) -> str:
-    return ", ".join(dict.fromkeys(row.name for row in rows))
+def _names(outputs: Iterable[Checked]) -> str:
+    return ", ".join(dict.fromkeys(output.name for output in outputs))
 
 
 def _nodes(events: Iterable[NodeEvent]) -> list[NodeEvent]:
@@ -277,8 +280,8 @@ def _is_shape_work(event: NodeEvent) -> bool:
     return event.op in SHAPE_OPS or (whole and event.elements <= SMALL)
 
 
-def _is_free(row: Tensor) -> bool:
-    return any(not isinstance(size, int) or size < 0 for size in row.shape)
+def _is_free(tensor: Tensor) -> bool:
+    return any(not isinstance(size, int) or size < 0 for size in tensor.shape)
 
 
 def _times(measured: Measurement, kind: str) -> dict[str, float]:

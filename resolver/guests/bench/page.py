@@ -67,7 +67,7 @@ def _lines(rows: Sequence[Row], redact: Callable[[str], str]) -> Iterable[Markup
             yield element("dl", *cells)
             continue
         for row in each:
-            if row.whole:
+            if row.unwrapped:
                 yield element("pre", element("code", redact(row.text)))
             else:
                 yield element("p", prose(redact(row.text)), class_=_CLASSES.get(row.style))

@@ -42,7 +42,7 @@ def refusal(measured: Measurement, file: str) -> Error | None:
     if code == "load":
         return _load(said.get("error", ""), file, measured.release or "?")
     if _NO_NUMPY_TYPE.search(said.get("error", "")):
-        outputs = ", ".join(f"{row.name} {row.type}" for row in measured.outputs)
+        outputs = ", ".join(f"{output.name} {output.type}" for output in measured.outputs)
         return Error("model-output-type", file=file, outputs=outputs)
     if code == "shapes":
         shapes = values.get("shapes")

@@ -48,15 +48,15 @@ def model_sections(
 
 def _verdict_code(report: ModelReport) -> str:
     own = report.verdict in _OWN_VERDICTS and not report.of_environment
-    if report.verdict == "works" and any(row.right is None for row in report.checked):
+    if report.verdict == "works" and any(output.right is None for output in report.checked):
         return "model-works-unchecked"
     return f"model-{report.verdict}" if own else report.verdict
 
 
 def _placement(report: ModelReport, texts: Texts) -> list[Row]:
     rows = [
-        Row(head=row.provider, text=texts.label("model-nodes", nodes=row.nodes, ms=row.ms))
-        for row in report.providers
+        Row(head=share.provider, text=texts.label("model-nodes", nodes=share.nodes, ms=share.ms))
+        for share in report.providers
     ]
     if copies := report.copies:
         said = texts.label(
@@ -75,15 +75,18 @@ def _placement(report: ModelReport, texts: Texts) -> list[Row]:
 
 
 def _fallbacks(report: ModelReport, texts: Texts) -> list[Row]:
-    ordered = sorted(report.fallbacks, key=lambda row: row.why in FREE)
-    rows = [Row(head=row.op, text=_fallback(row, texts)) for row in ordered[:SHOWN_FALLBACKS]]
+    ordered = sorted(report.fallbacks, key=lambda fallback: fallback.why in FREE)
+    rows = [
+        Row(head=fallback.op, text=_fallback(fallback, texts))
+        for fallback in ordered[:SHOWN_FALLBACKS]
+    ]
     more = len(ordered) - len(rows)
     return [*rows, Row(text=texts.label("model-more", count=more))] if more else rows
 
 
-def _fallback(row: Fallback, texts: Texts) -> str:
-    why, node = texts.label(f"why-{row.why}"), one_line(row.name)
-    return texts.label("model-fallback", why=why, node=node, ms=row.ms)
+def _fallback(fallback: Fallback, texts: Texts) -> str:
+    why, node = texts.label(f"why-{fallback.why}"), one_line(fallback.name)
+    return texts.label("model-fallback", why=why, node=node, ms=fallback.ms)
 
 
 def _outputs(report: ModelReport, texts: Texts) -> list[Row]:
@@ -117,7 +120,7 @@ def bench_sections(bench: Bench, advice: Advice, texts: Texts) -> tuple[Section,
     sections.append(Section(heading=texts.label("bench"), rows=tuple(failed)))
     advised = [Row(text=texts.advice(row)) for row in advice.rows]
     if advice.options is not None:
-        advised.append(Row(text=option_text(advice.options), whole=True))
+        advised.append(Row(text=option_text(advice.options), unwrapped=True))
     sections.append(Section(heading=texts.label("advice"), rows=tuple(advised)))
     return tuple(section for section in sections if section.rows)
 
@@ -134,18 +137,18 @@ def name(each: Configuration, bench: Bench, texts: Texts) -> str:
     return each.key
 
 
-def _times(row: Timing, texts: Texts) -> str:
-    if row.median_ms is None:
-        return milliseconds(row.first_ms)
+def _times(timing: Timing, texts: Texts) -> str:
+    if timing.median_ms is None:
+        return milliseconds(timing.first_ms)
     said = texts.label(
         "bench-row",
-        first=milliseconds(row.first_ms),
-        median=milliseconds(row.median_ms),
-        low=milliseconds(row.low_ms),
-        high=milliseconds(row.high_ms),
-        runs=row.runs,
+        first=milliseconds(timing.first_ms),
+        median=milliseconds(timing.median_ms),
+        low=milliseconds(timing.low_ms),
+        high=milliseconds(timing.high_ms),
+        runs=timing.runs,
     )
-    if row.changed_ms is None:
+    if timing.changed_ms is None:
         return said
-    after = texts.label("bench-changed", changed=milliseconds(row.changed_ms))
+    after = texts.label("bench-changed", changed=milliseconds(timing.changed_ms))
     return f"{said}{texts.label('semicolon')}{after}"

@@ -1,4 +1,4 @@
-"""Read an error log, name the causes, look whether they are so here, and name what mends it."""
+"""Read an error log, name the causes, look whether they are so here, and name what fixes it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from ...plan.model import Plan, Where
 from ...plan.reasons import reason
 from ...plan.wheels import Wheel
 from ...resolve.options import PlanOptions
+from .fix import Fix, fix_for
 from .guest import ExplainRequest
-from .here import Here, look
-from .mending import Mending, mending
+from .observation import Observation, observe
 from .report import explanation_json, explanation_sections
 
 _THERE = {"mend-owner": reason("mend-owner-there"), "mend-here": reason("mend-there")}
@@ -77,18 +77,18 @@ def run(request: ExplainRequest, environ: Mapping[str, str], language: Language)
     system = looked.facts.platform.system if looked else search.shown.system or SYSTEM
     found = on_system(found, system, table)
     answer = _answer(search, found, texts, looked, table)
-    mends = answer.mending
-    command = _command(asked, mends, looked, search.shown.system or SYSTEM)
+    fix = answer.fix
+    command = _command(asked, fix, looked, search.shown.system or SYSTEM)
     installs: tuple[Wheel, ...] = ()
-    if mends.arguments[-1:] == ("--apply",):
-        flags = mends.arguments[:-1]
+    if fix.arguments[-1:] == ("--apply",):
+        flags = fix.arguments[:-1]
         plan = looked.plan_with(flags) if looked and flags else looked and looked.plan
         plan = plan or _planned_by_outputs(asked, text, search.shown)
         installs = plan.install if plan else ()
     listed = [f"{wheel.name} {wheel.version}" for wheel in installs]
     if asked.json:
         document = explanation_json(
-            found, texts, answer.here, mends, command=command, installs=listed
+            found, texts, answer.observations, fix, command=command, installs=listed
         )
         console.print_json(document | _files_json(begins))
         return 0
@@ -96,8 +96,8 @@ def run(request: ExplainRequest, environ: Mapping[str, str], language: Language)
         explanation_sections(
             found,
             texts,
-            answer.here,
-            mends,
+            answer.observations,
+            fix,
             command=command,
             installs=listed,
             machine=_name(asked, texts),
@@ -111,8 +111,8 @@ def run(request: ExplainRequest, environ: Mapping[str, str], language: Language)
 class Answer(NamedTuple):
     """What a machine says of a log, and what fixes it."""
 
-    here: tuple[Here, ...]
-    mending: Mending
+    observations: tuple[Observation, ...]
+    fix: Fix
 
 
 def _answer(
@@ -123,27 +123,32 @@ def _answer(
     table: FailureTable,
 ) -> Answer:
     program = search.program(texts.language)
-    here: tuple[Here, ...] = ()
+    observations: tuple[Observation, ...] = ()
     if looked is None:
-        mends = mending(found, here, None, by=search.mended_by(found), program=program)
+        fix = fix_for(found, observations, None, by=search.fix_label(found), program=program)
     else:
-        here = look(found, table, looked.facts, looked.plan, looked.releases)
-        mends = mending(
-            found, here, looked.plan, looked.plan_with, by_user=texts.is_for_user, program=program
+        observations = observe(found, table, looked.facts, looked.plan, looked.releases)
+        fix = fix_for(
+            found,
+            observations,
+            looked.plan,
+            looked.plan_with,
+            by_user=texts.is_for_user,
+            program=program,
         )
         if looked.where == "there":
-            mends = mends._replace(why=_THERE.get(mends.why.code, mends.why))
-    return Answer(here, Mending(reason("mend-over")) if search.is_over else mends)
+            fix = fix._replace(why=_THERE.get(fix.why.code, fix.why))
+    return Answer(observations, Fix(reason("mend-over")) if search.is_over else fix)
 
 
-def _command(asked: PlanRequest, mends: Mending, looked: Looked | None, system: System) -> str:
+def _command(asked: PlanRequest, fix: Fix, looked: Looked | None, system: System) -> str:
     """Return what is to be typed; empty where no command of this program fixes it."""
-    if looked and mends.arguments[-1:] == ("--apply",):
-        flags = mends.arguments[:-1]
+    if looked and fix.arguments[-1:] == ("--apply",):
+        flags = fix.arguments[:-1]
         plan = looked.plan_with(flags) if flags else looked.plan
         return applying(_with(asked, flags).options, plan, looked.facts, looked.where)
-    if mends.arguments or mends.looks:
-        return command_line(asked.options, *mends.arguments, system=SYSTEM if looked else system)
+    if fix.arguments or fix.looks:
+        return command_line(asked.options, *fix.arguments, system=SYSTEM if looked else system)
     return ""
 
 
@@ -166,7 +171,7 @@ def _environment(asked: PlanRequest, shown: ShownInLog) -> str | None:
 
 
 def _is_another(looked: Looked, environment: str) -> bool:
-    """Tell whether the environment that was looked at is not the one that a log names."""
+    """Return whether the environment that was looked at is not the one that a log names."""
     return not (looked.facts.python.executable or "").startswith(environment)
 
 

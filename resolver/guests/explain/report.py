@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from ...log_lines.explanations import Explanation, LogLine
 from ...messages.catalog import Texts
 from ...messages.sections import Row, Section
-from .here import Here
-from .mending import Mending
+from ...report.steps import NVIDIA
+from .fix import Fix
+from .observation import Observation
 
 STATES = {"confirmed": "bold", "not-so": "green", "unseen": "dim"}
 MOST_SHOWN = 3
@@ -19,8 +20,8 @@ MOST_SHOWN = 3
 def explanation_sections(
     explanations: Sequence[Explanation],
     texts: Texts,
-    here: Sequence[Here] = (),
-    mending: Mending | None = None,
+    observations: Sequence[Observation] = (),
+    fix: Fix | None = None,
     *,
     command: str = "",
     installs: Sequence[str] = (),
@@ -30,13 +31,13 @@ def explanation_sections(
 ) -> tuple[Section, ...]:
     """Say what a log says, what the machine says of each, and what fixes it.
 
-    `here`: one for each explanation, or none; `command`: the whole command of `mending`;
+    `observations`: one for each explanation, or none; `command`: the whole command of `fix`;
     `installs`: what it would install; `machine`: what the machine that was looked at is called;
     `origins`: the kinds of programs by their codes; `place`: where a line is.
     """
     sections: list[Section] = []
     for number, each in enumerate(explanations):
-        said = here[number] if number < len(here) else None
+        said = observations[number] if number < len(observations) else None
         severity = texts.label(f"severity-{each.severity}")
         seen = tuple(Row(text=text, style="dim") for text in _seen(each.evidence, place))
         sections.append(Section(heading=f"{severity}[{each.code}]: {each.what}", rows=seen))
@@ -46,27 +47,27 @@ def explanation_sections(
         rows += _looked(said, machine, texts)
         name = (origins or {}).get(each.origin or "", "")
         rows += [Row(text=texts.label("explained-origin", program=name))] if name else []
-        fixes = mending is not None and bool(command) and mending.code == each.code
-        rows += _fix(each, mending if fixes else None, command, installs, texts)
+        fixes = fix is not None and bool(command) and fix.code == each.code
+        rows += _fix(each, fix if fixes else None, command, installs, texts)
         rows += _more(each, texts, asks=(said is None or said.state == "unseen") and not installs)
         sections.append(Section(rows=tuple(rows)))
     if not explanations:
         sections.append(Section(rows=(Row(text=texts.label("explained-nothing")),)))
-    fixed = command and mending is not None and mending.code in _codes(explanations)
-    if mending is not None and not fixed and not _is_said(mending):
-        rows = [Row(text=texts.reason(mending.why), style="bold")]
-        if mending.finding is not None:
-            rows += [Row(text=texts.summary(mending.finding))]
-            rows += [Row(text=text) for text in (texts.remedy(mending.finding),) if text]
+    fixed = command and fix is not None and fix.code in _codes(explanations)
+    if fix is not None and not fixed and not _is_said(fix):
+        rows = [Row(text=texts.reason(fix.why), style="bold")]
+        if fix.finding is not None:
+            rows += [Row(text=texts.summary(fix.finding))]
+            rows += [Row(text=text) for text in (texts.remedy(fix.finding),) if text]
         if command:
-            rows.append(Row(text=command, whole=True))
+            rows.append(Row(text=command, unwrapped=True))
         sections.append(Section(rows=tuple(rows)))
     return tuple(sections)
 
 
-def _is_said(mending: Mending) -> bool:
-    """Tell whether it says only that a person does what stands under `fix:`."""
-    return mending.why.code in {"mend-by-hand", "mend-other-program"} and mending.finding is None
+def _is_said(fix: Fix) -> bool:
+    """Return whether it says only that a person does what stands under `fix:`."""
+    return fix.why.code in {"mend-by-hand", "mend-other-program"} and fix.finding is None
 
 
 def _codes(explanations: Sequence[Explanation]) -> set[str]:
@@ -75,26 +76,34 @@ def _codes(explanations: Sequence[Explanation]) -> set[str]:
 
 def _fix(
     each: Explanation,
-    mending: Mending | None,
+    fix: Fix | None,
     command: str,
     installs: Sequence[str],
     texts: Texts,
 ) -> list[Row]:
-    """Say what fixes one: the command of its `mending`, else what a person has to do."""
+    """Say what fixes one: the command of its `fix`, else what a person has to do."""
     head = texts.label("explain-fix")
-    if mending is not None:
-        command_is_all = (each.fixable or each.effect) and mending.why.code != "mend-by-besides"
+    if fix is not None:
+        command_is_all = (each.fixable or each.effect) and fix.why.code != "mend-by-besides"
         rows = [] if command_is_all else [Row(head=head, text=each.remedy)]
-        rows.append(Row(head="" if rows else head, text=texts.reason(mending.why)))
-        rows += [Row(text=line, whole=True) for line in command.split("\n")]
-        listed = texts.label("explain-installs", packages=", ".join(installs))
-        return [*rows, Row(text=listed)] if installs else rows
+        rows.append(Row(head="" if rows else head, text=texts.reason(fix.why)))
+        rows += [Row(text=line, unwrapped=True) for line in command.split("\n")]
+        return [*rows, Row(text=_installed(installs, texts))] if installs else rows
     rows = [Row(head=head, text=each.remedy)]
     owner = f"  # {texts.label('for-owner')}"
-    # the other commands of this program are told at the end, as they are for that machine
+    # the other commands of this program are shown at the end, as they are for that machine
     commands = [line for line in each.commands if not re.match("ortgpu-fix(?! download)", line)]
-    rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", whole=True) for x in commands]
+    rows += [Row(text=f"{x}{owner * (x in each.owner_commands)}", unwrapped=True) for x in commands]
     return rows
+
+
+def _installed(installs: Sequence[str], texts: Texts) -> str:
+    """Say what a command would install, the wheels of NVIDIA together."""
+    nvidia = [each for each in installs if each.startswith(NVIDIA)]
+    listed = [each for each in installs if each not in nvidia]
+    together = len(nvidia) > 1
+    listed += [texts.label("components", count=len(nvidia))] if together else nvidia
+    return texts.label("explain-installs", packages=texts.listed(listed))
 
 
 def _more(each: Explanation, texts: Texts, *, asks: bool) -> list[Row]:
@@ -107,12 +116,13 @@ def _more(each: Explanation, texts: Texts, *, asks: bool) -> list[Row]:
     return [Row(head=texts.label(x), text=text) for x, text in texts_by_label.items() if text]
 
 
-def _looked(here: Here | None, machine: str, texts: Texts) -> list[Row]:
+def _looked(observation: Observation | None, machine: str, texts: Texts) -> list[Row]:
     """Say what the machine that was looked at says of it."""
-    if here is None:
+    if observation is None:
         return []
-    state = texts.label(f"here-{here.state}", what="; ".join(_said(here, texts)))
-    return [Row(head=f"{machine}:", text=state, style=STATES[here.state])]
+    what = texts.label("semicolon").join(_said(observation, texts))
+    state = texts.label(f"here-{observation.state}", what=what)
+    return [Row(head=f"{machine}:", text=state, style=STATES[observation.state])]
 
 
 def _seen(evidence: Sequence[LogLine], place: Callable[[int], str]) -> list[str]:
@@ -129,30 +139,30 @@ def _seen(evidence: Sequence[LogLine], place: Callable[[int], str]) -> list[str]
     ]
 
 
-def _said(here: Here, texts: Texts) -> list[str]:
+def _said(observation: Observation, texts: Texts) -> list[str]:
     """Return what the machine says, one sentence for each thing that was seen."""
-    said = list(dict.fromkeys(texts.summary(each) for each in here.findings))
-    if here.why is not None:
-        said.append(texts.reason(here.why))
+    said = list(dict.fromkeys(texts.summary(each) for each in observation.findings))
+    if observation.why is not None:
+        said.append(texts.reason(observation.why))
     return said
 
 
 def explanation_json(
     explanations: Sequence[Explanation],
     texts: Texts,
-    here: Sequence[Here] = (),
-    mending: Mending | None = None,
+    observations: Sequence[Observation] = (),
+    fix: Fix | None = None,
     *,
     command: str = "",
     installs: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return the same as one document; `here` is null where nobody looked."""
+    """Return the same as one document; `observations` is null where nobody looked."""
     rows: list[dict[str, object]] = []
     for number, each in enumerate(explanations):
         row: dict[str, object] = each._asdict()
         row["certainty"] = "named" if row.pop("certain") else "general"
         row["evidence"] = [seen._asdict() for seen in each.evidence]
-        said = here[number] if number < len(here) else None
+        said = observations[number] if number < len(observations) else None
         row["here"] = said and {
             "state": said.state,
             "says": _said(said, texts),
@@ -160,10 +170,10 @@ def explanation_json(
         }
         rows.append(row)
     document: dict[str, object] = {"schema": 1, "explanations": rows}
-    if mending is not None:
+    if fix is not None:
         document["mending"] = {
-            "code": mending.why.code,
-            "text": texts.reason(mending.why),
+            "code": fix.why.code,
+            "text": texts.reason(fix.why),
             "command": command or None,
             "installs": list(installs),
         }

@@ -87,9 +87,9 @@ def _files(path: Path) -> list[Path]:
 
 def _below(folder: Path) -> Iterator[Path]:
     left = _MOST_FILES
-    for here, _, names in os.walk(folder):
+    for directory, _, names in os.walk(folder):
         yield from (
-            Path(here, name) for name in names if name in PROVIDERS or _MAIN.fullmatch(name)
+            Path(directory, name) for name in names if name in PROVIDERS or _MAIN.fullmatch(name)
         )
         left -= len(names)
         if left < 0:

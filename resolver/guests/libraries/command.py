@@ -56,7 +56,9 @@ def run(request: LibrariesRequest, environ: Mapping[str, str], language: Languag
     version = carried.version if carried else (like and asked.install.ort) or plan.release
     if not wheels:
         if carried is not None:  # no other will be there
-            rejected = tuple(row for row in plan.rejected if row.version == version)
+            rejected = tuple(
+                rejection for rejection in plan.rejected if rejection.version == version
+            )
             plan = plan._replace(rejected=rejected)
         print_plan(plan, inputs, asked, language)
         return VERDICT_EXIT["impossible"]
@@ -74,8 +76,13 @@ def run(request: LibrariesRequest, environ: Mapping[str, str], language: Languag
         "cuda": plan.cuda,
         "platform": inputs.facts.platform.key,
         "wheels": [
-            {"name": row.name, "version": row.version, "file": row.file, "sha256": row.sha256}
-            for row in wheels
+            {
+                "name": wheel.name,
+                "version": wheel.version,
+                "file": wheel.file,
+                "sha256": wheel.sha256,
+            }
+            for wheel in wheels
         ],
         "files": [file._asdict() for file in files],
         "matrix": {"date": plan.matrix_date, "digest": plan.matrix_digest},
@@ -118,17 +125,17 @@ def _system(carried: Carried) -> dict[str, Any]:
 
 def how_found(program: Path | None, into: Path, facts: Facts, texts: Texts) -> Iterator[str]:
     """Yield how the program finds the libraries: what to type on its machine."""
-    there = program.resolve().parent if program and program.is_file() else None
+    directory = program.resolve().parent if program and program.is_file() else None
     folder = into.resolve() if facts.platform.system == SYSTEM else into
     if facts.platform.system == "windows":
-        if there == into.resolve():
+        if directory == into.resolve():
             return
         yield texts.label("libraries-beside")
-        words = ("copy", f"{folder}\\*.dll", str(there or r"C:\PROGRAM"))
+        words = ("copy", f"{folder}\\*.dll", str(directory or r"C:\PROGRAM"))
         yield in_shells(words, "windows")
         return
     yield texts.label("libraries-path")
     path = in_shells((str(folder),), "linux")
     yield f'export LD_LIBRARY_PATH={path}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"'
-    if there and program:
+    if directory and program:
         yield in_shells((str(program.resolve()),), "linux")

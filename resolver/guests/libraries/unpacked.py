@@ -114,7 +114,7 @@ def _earlier(into: Path) -> list[Mapping[str, Any]]:
 
 
 def _inside(name: str) -> bool:
-    """Tell whether a name of a manifest is one that was written: `libcudnn.so.9`."""
+    """Return whether a name of a manifest is one that was written: `libcudnn.so.9`."""
     parts = name.split("/")
     return parts[:-1] in ([], [LICENCES]) and plain_name(parts[-1]) == parts[-1] != ""
 

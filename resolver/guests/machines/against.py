@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name, canonicalize_version
 
 from ...facts.markers import marker_environment
 from ...facts.model import CPU_BUILD, GPU_BUILD, Facts, Package
-from ...lock.locked_facts import locked_names, without_installed_set
+from ...lock.locked_facts import names_in_locks, without_locked_packages
 from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
 from ...plan.reasons import Named, Reason, RequirementLine, reason
@@ -18,14 +18,14 @@ from ...resolve.environment import consequences
 from ...resolve.onnxruntime_installed import with_owners_here
 from ...resolve.options import PlanOptions
 from ...resolve.resolver import resolve
-from ...resolve.situation import Situation, situation
+from ...resolve.situation import Situation, situation_of
 from .common_facts import has_gpu
 from .parsed_lock import ParsedPin
 
 _Place = tuple[str, str | None]
 """Platform and ABI tag of a wheel; None: it fits every Python."""
 LACKS = "lock-lacks"
-"""The code of a reason: what the set needs, and the lock does not install."""
+"""The code of a reason: what the packages need, and the lock does not install."""
 KnownWheels = dict[tuple[str, str], dict[str, set[_Place]]]
 """What each wheel is for, by its hash, by name and version of the distribution."""
 
@@ -62,14 +62,14 @@ def why_not(
     pins = [pin for pin in every if pin.exact]
     pinned = {pin.name for pin in pins}
     free = [pin for pin in every if pin.name not in pinned]
-    bare = without_installed_set(facts, matrix, locked_names(matrix))
-    here = situation(facts, PlanOptions(), matrix)
+    bare = without_locked_packages(facts, matrix, names_in_locks(matrix))
+    situation = situation_of(facts, PlanOptions(), matrix)
     refused = tuple(_twice(pins)) or (
-        *_of_the_set(pins, bare, options, matrix),
+        *_against_packages(pins, bare, options, matrix),
         *_rivals(pins, free, bare, environment, matrix),
-        *_without_wheel(pins, known, here),
+        *_without_wheel(pins, known, situation),
     )
-    return refused or tuple(_broken(pins, here))
+    return refused or tuple(_broken(pins, situation))
 
 
 def _twice(pins: Sequence[ParsedPin]) -> Iterator[Reason]:
@@ -99,25 +99,25 @@ def _rivals(
                 yield reason("lock-rival", distribution=Named(pin.name, pin.version))
 
 
-def _broken(pins: Sequence[ParsedPin], here: Situation) -> Iterator[Reason]:
+def _broken(pins: Sequence[ParsedPin], situation: Situation) -> Iterator[Reason]:
     """Yield who is installed and would miss what it requires once `pins` are."""
     coming = [Package(name=pin.name, version=pin.version) for pin in pins]
-    for one in consequences(here.environment, (), coming).unmet:
+    for one in consequences(situation.environment, (), coming).unmet:
         by = Named(one.by, one.version)
         yield reason("lock-breaks", by=by, requires=one.text, found=one.found or "-")
 
 
-def _of_the_set(
+def _against_packages(
     pins: Sequence[ParsedPin], facts: Facts, options: PlanOptions, matrix: Matrix
 ) -> tuple[Reason, ...]:
-    """Return why exactly the set of `pins` cannot work on the machine of `facts`."""
+    """Return why exactly the packages of `pins` cannot work on the machine of `facts`."""
     release = release_of(pins)
     if release is None:
         system = f"{facts.platform.system} {facts.platform.machine}"
         return (reason("lock-not-for", system=system, python=facts.python.version),)
     if release.name == CPU_BUILD:
-        here = situation(facts, options, matrix)
-        return (reason("lock-cpu-only", version=release.version),) if has_gpu(here) else ()
+        situation = situation_of(facts, options, matrix)
+        return (reason("lock-cpu-only", version=release.version),) if has_gpu(situation) else ()
     lines = tuple(
         RequirementLine(text, text)
         for pin in pins
@@ -130,7 +130,7 @@ def _of_the_set(
     )
     plan = resolve(_with_torch(facts, pins), exactly, matrix)
     if plan.verdict == "impossible":
-        rejected = {row.version: row.reasons for row in plan.rejected}
+        rejected = {rejection.version: rejection.reasons for rejection in plan.rejected}
         unknown = (reason("lock-release-unknown", version=release.version),)
         return rejected.get(release.version, unknown)
     held = {pin.name for pin in pins}
@@ -150,20 +150,20 @@ def _with_torch(facts: Facts, pins: Sequence[ParsedPin]) -> Facts:
 
 
 def _without_wheel(
-    pins: Sequence[ParsedPin], known: KnownWheels, here: Situation
+    pins: Sequence[ParsedPin], known: KnownWheels, situation: Situation
 ) -> Iterator[Reason]:
     """Yield the pins whose known wheels are all for other systems and Pythons."""
-    place: _Place = here.platform, here.abi
+    place: _Place = situation.platform, situation.abi
     for pin in pins:
         wheels = known.get((pin.name, pin.version), {})
         places = [wheels.get(entry.sha256, {place}) for entry in pin.hashes]  # unknown: may fit
-        if places and not set().union(*places) & {place, (here.platform, None)}:
+        if places and not set().union(*places) & {place, (situation.platform, None)}:
             yield reason(
                 "lock-hash-missing",
                 distribution=pin.name,
                 version=pin.version,
-                platform=here.platform,
-                python=here.abi,
+                platform=situation.platform,
+                python=situation.abi,
             )
 
 
@@ -177,7 +177,7 @@ def known_wheels(matrix: Matrix) -> KnownWheels:
     for build in matrix.builds:
         for wheel in build.wheels:
             add(GPU_BUILD, build.version, wheel.sha256, (build.platform, wheel.python))
-    releases = [row for kind in matrix.distributions.values() for row in kind.releases]
+    releases = [release for kind in matrix.distributions.values() for release in kind.releases]
     for row in (*releases, *matrix.msvc):
         add(row.name, row.version, row.sha256, (row.platform, row.python))
     for torch in matrix.torch.builds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...cli.commands.check import CheckedPlan, tell
+from ...cli.commands.check import CheckedPlan, report_check
 from ...cli.options import plan_options_of
 from ...cli.requests import CheckRequest
 from ...matrix.load import load_matrix
@@ -20,4 +20,4 @@ def run(request: CheckRequest, environ: Mapping[str, str], language: Language) -
     machines = machines_in(request.plan.machine.several)
     kinds = {id(machine.facts): machine for machine in machines}.values()
     plans = [CheckedPlan(checked_plan(each.facts, options, matrix), each.name) for each in kinds]
-    return tell(plans, request, language)
+    return report_check(plans, request, language)

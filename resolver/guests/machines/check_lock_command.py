@@ -1,4 +1,4 @@
-"""`lock --check FILE`: tell whether a lock still holds here, and what has drifted from it."""
+"""`lock --check FILE`: report whether a lock still holds here, and what has drifted from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...cli import console
 from ...facts.model import Facts
 from ...messages.catalog import Language, load_texts
 from .guest import CheckLockRequest
-from .lock_text import OURS, read_included, read_lock_text, tells_of
+from .lock_text import OURS, mentions, read_included, read_lock_text
 
 if TYPE_CHECKING:
     from ...cli.inputs import PlanInputs
@@ -22,9 +22,9 @@ DRIFT_EXIT = {"holds": 0, "drifted": 1, "impossible": 3}
 
 
 def run(request: CheckLockRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Tell whether a lock still holds here, and what has drifted from it.
+    """Return whether a lock still holds here, and what has drifted from it.
 
-    Where this machine has no GPU, as in CI, it is held against each machine of this platform that
+    Where this machine has no GPU, as in CI, it is checked for each machine of this platform that
     it was made for, with the environment that is here. Where no environment is named, it is held
     against all of those, and nothing is compared with what is installed. One that names nothing of
     ours has nothing to hold.
@@ -34,7 +34,7 @@ def run(request: CheckLockRequest, environ: Mapping[str, str], language: Languag
     file = "".join(request.words)
     text = read_lock_text(file)
     included = read_included(file, text)
-    if tells_of(OURS, text, included):
+    if mentions(OURS, text, included):
         return _check(file, text, included, request.plan, environ, language)
     if request.plan.json:  # as of most projects
         from .drift_report import not_ours_json
@@ -70,7 +70,7 @@ def _check(  # noqa: PLR0917
     locked = read_lock(text, file, included)
     alone = describes_environment(machine, environ, Path.cwd())
     inputs = gather_inputs(asked._replace(machine=machine), environ)
-    held_on = held_against(locked, inputs, alone=alone, python=machine.python)
+    held_on = machines_to_check(locked, inputs, alone=alone, python=machine.python)
     for facts, _ in held_on:
         require_known(facts)
     torch = any(pin.name == TORCH for pin in locked.pins)
@@ -88,7 +88,7 @@ def _check(  # noqa: PLR0917
     return DRIFT_EXIT[found.verdict]
 
 
-def held_against(
+def machines_to_check(
     locked: ParsedLock, inputs: PlanInputs, *, alone: bool, python: str | None = None
 ) -> Sequence[tuple[Facts, Facts | None]]:
     """Return the facts to hold a lock against, each with the machine that stands for this one.

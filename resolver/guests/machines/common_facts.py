@@ -10,44 +10,58 @@ from ...resolve.situation import Situation
 from ...versions import numbers
 
 
-def has_gpu(here: Situation) -> bool:
-    """Tell whether the machine has a driver, and is not known to have no GPU."""
-    return here.facts.driver is not None and here.gpus != ()
+def has_gpu(situation: Situation) -> bool:
+    """Return whether the machine has a driver, and is not known to have no GPU."""
+    return situation.facts.driver is not None and situation.gpus != ()
 
 
-def equivalence_key(here: Situation, names: Iterable[str]) -> Hashable:
+def equivalence_key(situation: Situation, names: Iterable[str]) -> Hashable:
     """Return what the rules read: machines with the same key get the same reasons.
 
     `names` are those of all distributions that the rules are about.
     """
-    facts = here.facts
+    facts = situation.facts
     demands = tuple(
-        (name, tuple((demand.by, str(demand.specifier)) for demand in here.demanded(name)))
+        (name, tuple((demand.by, str(demand.specifier)) for demand in situation.demanded(name)))
         for name in names
-        if here.demanded(name)
+        if situation.demanded(name)
     )
-    nvidia = frozenset(row.name for row in facts.packages if row.name in here.matrix.distributions)
-    markers = tuple(sorted(here.markers.items()))
-    gpus = here.gpus is None, here.gpus == (), bool(facts.gpus)
-    others = facts.platform.jetson is not None, here.torch and here.torch.name
-    consumers = tuple((row.by, row.cuda, row.cudnn, row.idle) for row in here.consumers)
-    keys = wheels_key(here), here.abi, facts.driver, gpus, others, demands, nvidia, markers
+    nvidia = frozenset(
+        package.name for package in facts.packages if package.name in situation.matrix.distributions
+    )
+    markers = tuple(sorted(situation.markers.items()))
+    gpus = situation.gpus is None, situation.gpus == (), bool(facts.gpus)
+    others = facts.platform.jetson is not None, situation.torch and situation.torch.name
+    consumers = tuple(
+        (consumer.by, consumer.cuda, consumer.cudnn, consumer.idle)
+        for consumer in situation.consumers
+    )
+    keys = (
+        wheels_key(situation),
+        situation.abi,
+        facts.driver,
+        gpus,
+        others,
+        demands,
+        nvidia,
+        markers,
+    )
     return *keys, consumers
 
 
-def wheels_key(here: Situation) -> Hashable:
+def wheels_key(situation: Situation) -> Hashable:
     """Return what the choice of nvidia's wheels reads."""
-    return gpus_key(here), here.driver_cuda
+    return gpus_key(situation), situation.driver_cuda
 
 
-def gpus_key(here: Situation) -> Hashable:
+def gpus_key(situation: Situation) -> Hashable:
     """Return what the choice of nvidia's wheels reads, without the driver."""
     demands = tuple(
-        (name, tuple(sorted(str(demand.specifier) for demand in here.demanded(name))))
-        for name in sorted(here.matrix.distributions)
-        if here.demanded(name)
+        (name, tuple(sorted(str(demand.specifier) for demand in situation.demanded(name))))
+        for name in sorted(situation.matrix.distributions)
+        if situation.demanded(name)
     )
-    return here.platform, capabilities(here), here.facts.platform.libc, demands
+    return situation.platform, capabilities(situation), situation.facts.platform.libc, demands
 
 
 def common_facts(situations: Sequence[Situation]) -> Facts:
@@ -55,27 +69,27 @@ def common_facts(situations: Sequence[Situation]) -> Facts:
 
     The oldest driver and glibc, every kind of GPU, the lowest Python, and the packages of all.
     """
-    first = min(situations, key=lambda here: numbers(here.facts.python.version)).facts
+    first = min(situations, key=lambda situation: numbers(situation.facts.python.version)).facts
     platform = first.platform._replace(
         libc=oldest_libc(situations), distribution=None, container=None
     )
     kinds = {
         (gpu.compute_capability or "", gpu.name or "")
-        for here in situations
-        for gpu in here.gpus or ()
+        for situation in situations
+        for gpu in situation.gpus or ()
     }
     served = tuple(
         Gpu(compute_capability=capability or None, name=name or None)
         for capability, name in sorted(kinds, key=lambda kind: (numbers(kind[0]), kind[1]))
     )
     by_name: dict[tuple[str, str, tuple[str, ...]], Package] = {}
-    for here in situations:
-        for package in here.facts.packages:
+    for situation in situations:
+        for package in situation.facts.packages:
             by_name.setdefault((package.name, package.version, package.requires), package)
     return first._replace(
         platform=platform,
         driver=_oldest_driver(situations),
-        gpus=None if all(here.gpus is None for here in situations) else served,
+        gpus=None if all(situation.gpus is None for situation in situations) else served,
         python=first.python._replace(executable=None, environment=None, project=None),
         packages=tuple(by_name[key] for key in sorted(by_name)),
         environment={},
@@ -85,15 +99,15 @@ def common_facts(situations: Sequence[Situation]) -> Facts:
 
 def oldest_libc(situations: Sequence[Situation]) -> str | None:
     """Return the oldest known C library of these machines, or None."""
-    platforms = [here.facts.platform for here in situations]
+    platforms = [situation.facts.platform for situation in situations]
     known = [(each.c_library[1], each.libc) for each in platforms if each.c_library]
     return min(known, key=lambda pair: pair[0], default=((), None))[1]
 
 
 def _oldest_driver(situations: Sequence[Situation]) -> Driver | None:
     drivers = [
-        (numbers(here.driver_cuda or ""), numbers(driver.version or ""), driver)
-        for here in situations
-        if (driver := here.facts.driver) is not None
+        (numbers(situation.driver_cuda or ""), numbers(driver.version or ""), driver)
+        for situation in situations
+        if (driver := situation.facts.driver) is not None
     ]
     return min(drivers, key=lambda row: row[:2])[2] if drivers else None

@@ -13,14 +13,14 @@ from ...errors import Error
 from ...facts.model import GPU_BUILD, Facts, Interpreter
 from ...messages.catalog import Language, load_texts
 from .guest import DiffRequest
-from .lock_text import NAME, read_included, read_lock_text, tells_of
+from .lock_text import NAME, mentions, read_included, read_lock_text
 
 if TYPE_CHECKING:
     from .difference import ProjectState, Update
 
 
 def run(asked: DiffRequest, environ: Mapping[str, str], language: Language) -> int:
-    """Say what the step from one state to another changes; 1 where a machine falls out.
+    """Say what the step from one state to another changes; 1 where a machine loses GPU support.
 
     Raises Error `lock-unreadable`, `state-without-onnxruntime`, and those of `read_facts`.
     """
@@ -36,7 +36,7 @@ def run(asked: DiffRequest, environ: Mapping[str, str], language: Language) -> i
         console.print_json(difference_json(found, files[0], files[1], load_texts("en")))
     else:
         console.print_sections(difference_sections(found, load_texts(language)))
-    return int(any(host.falls_out for host in found.hosts))
+    return int(any(host.loses_gpu_support for host in found.hosts))
 
 
 def _hosts(asked: DiffRequest, environ: Mapping[str, str]) -> list[tuple[str, Facts]]:
@@ -66,8 +66,8 @@ def _compared(
     from ...matrix.load import load_matrix
     from .difference import compare
 
-    here = Interpreter(version=python or platform.python_version())
-    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, here)
+    interpreter = Interpreter(version=python or platform.python_version())
+    base = hosts[0][1] if hosts else Facts(PLATFORMS["linux"], None, None, interpreter)
     known = known_capabilities(load_table("gpus"), base.platform.machine)
     return compare(old, new, hosts, base, matrix=load_matrix(), known=known)
 
@@ -76,7 +76,7 @@ def _read_state(file: str) -> ProjectState:
     """Return what a file says is installed; nothing where it does not name onnxruntime."""
     text = read_lock_text(file)
     included = read_included(file, text)
-    if not tells_of([NAME], text, included):
+    if not mentions([NAME], text, included):
         return ()
     from ...cli.facts_files import read_facts
     from .parse_lock import read_lock

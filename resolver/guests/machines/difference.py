@@ -32,8 +32,8 @@ class HostChange(NamedTuple):
     after: tuple[WhyNot, ...]
 
     @property
-    def falls_out(self) -> bool:
-        """Tell whether it could use the old state and cannot use the new one."""
+    def loses_gpu_support(self) -> bool:
+        """Return whether it could use the old state and cannot use the new one."""
         return bool(self.after) and not self.before
 
 
@@ -66,7 +66,11 @@ class Update(NamedTuple):
     def clashes(self) -> tuple[Consumer, ...]:
         """Those who need another cuDNN major than the new state has."""
         cudnn = major(self.new.cudnn or "")
-        return tuple(row for row in self.new.consumers if cudnn and row.cudnn not in {None, cudnn})
+        return tuple(
+            consumer
+            for consumer in self.new.consumers
+            if cudnn and consumer.cudnn not in {None, cudnn}
+        )
 
 
 def compare(
@@ -88,7 +92,7 @@ def compare(
         facts = _installed(installed, base)
         found = serving(facts, matrix, known)
         package = facts.package(GPU_BUILD)
-        held = any(package and row.version == package.version for row in matrix.builds)
+        held = any(package and build.version == package.version for build in matrix.builds)
         return found, package.version if package and not held and not found.release else None
 
     files = known_wheels(matrix)
@@ -107,7 +111,7 @@ def compare(
     if isinstance(new, Facts):
         newest = Driver(version=max(before.driver or "", after.driver or "", key=numbers))
         anywhere = on("", new._replace(driver=newest, gpus=None))
-        broken = anywhere.after if anywhere.falls_out else ()
+        broken = anywhere.after if anywhere.loses_gpu_support else ()
     return Update(
         before,
         after,
@@ -140,7 +144,7 @@ def _against(
 ) -> tuple[WhyNot, ...]:
     if isinstance(state, Facts):
         plan = plan_on_machine(state, host, options, matrix)
-        return tuple(row for row in plan.findings if row.severity == "error")
+        return tuple(finding for finding in plan.findings if finding.severity == "error")
     found = against(_installed(state, host), matrix)
     if any(why.code == "gpu-build-absent" for why in found):
         return found
@@ -150,7 +154,9 @@ def _against(
 def _uncounted(state: ProjectState, base: Facts, matrix: Matrix) -> Iterator[Named]:
     for package in _installed(state, base).packages:
         distribution = matrix.distributions.get(package.name)
-        if distribution and all(row.version != package.version for row in distribution.releases):
+        if distribution and all(
+            release.version != package.version for release in distribution.releases
+        ):
             yield Named(package.name, package.version)
 
 

@@ -33,7 +33,7 @@ def difference_sections(found: Update, texts: Texts) -> tuple[Section, ...]:
             rows=tuple(_host(host, found, texts) for host in found.hosts),
         ),
     ]
-    lost = sum(host.falls_out for host in found.hosts)
+    lost = sum(host.loses_gpu_support for host in found.hosts)
     end = Row(text=texts.label("diff-bad", count=lost), style="bold red")
     if not changes and not lost:
         end = Row(text=texts.label("diff-same"), style="bold green")
@@ -59,8 +59,8 @@ def _changes(found: Update, texts: Texts) -> Iterator[Row]:
     ):
         if before != after:
             yield Row(head, texts.label("diff-change", old=before or "-", new=after or "-"))
-    for row in found.clashes:
-        text = texts.label("diff-clash", name=str(row.by), cudnn=row.cudnn)
+    for clash in found.clashes:
+        text = texts.label("diff-clash", name=str(clash.by), cudnn=clash.cudnn)
         yield Row(head="cuDNN", text=text, style="red")
     if found.dropped:
         yield Row(texts.label("diff-dropped"), ", ".join(found.dropped), style="red")
@@ -79,7 +79,7 @@ def _host(host: HostChange, found: Update, texts: Texts) -> Row:
         return Row(host.name, texts.label("diff-not-known"), style="dim")
     if not host.after:
         return Row(host.name, texts.label("diff-works"), style="green")
-    label = "diff-falls-out" if host.falls_out else "diff-never"
+    label = "diff-falls-out" if host.loses_gpu_support else "diff-never"
     label = "diff-cannot" if found.old_unknown else label
     return Row(host.name, texts.label(label, why=_why(host.after[0], texts)), style="red")
 
@@ -99,7 +99,7 @@ def difference_json(found: Update, old: str, new: str, texts: Texts) -> dict[str
         "hosts": [
             {
                 "name": host.name,
-                "falls_out": host.falls_out,
+                "falls_out": host.loses_gpu_support,
                 "before": _reasons(host.before, texts),
                 "after": _reasons(host.after, texts),
             }

@@ -1,8 +1,8 @@
 """Drift: whether a lock still holds for a machine, and what has changed since it was written.
 
-The rules judge exactly the set of the lock. Every pin and hash that the matrix knows is compared
-with the matrix, and what is installed with the pins. A new plan tells what newer releases or
-another driver would change.
+The rules judge exactly the packages of the lock. Every pin and hash that the matrix knows is
+compared with the matrix, and what is installed with the pins. A new plan shows what newer releases
+or another driver would change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 
 from ...facts.markers import marker_environment
 from ...facts.model import CPU_BUILD, GPU_BUILD, Facts
-from ...lock.locked_facts import locked_names, without_installed_set
+from ...lock.locked_facts import names_in_locks, without_locked_packages
 from ...matrix.model import Matrix
 from ...matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ...plan.model import Unlock
@@ -58,7 +58,7 @@ class Drift:
     """The build of onnxruntime that the lock installs on this machine; None: it has none for it."""
     differences: tuple[Difference, ...]
     against: tuple[Reason, ...]
-    """Why the set cannot work here."""
+    """Why the packages cannot work on this machine."""
     moved: tuple[MovedPin, ...]
     newest: str | None
     """The newest release that works on this machine, where it is newer than the locked one."""
@@ -67,7 +67,7 @@ class Drift:
     matrix_moved: bool
     """The lock was made with another matrix."""
     compared: bool = True
-    """It was held against what is installed, too."""
+    """It was compared with what is installed, too."""
     machine: Facts | None = None
     """The machine of the lock's header that stands for one without a GPU."""
 
@@ -87,7 +87,7 @@ def drift(
     pins = [pin for pin in every if pin.applies(environment)]
     release = release_of(pins)
     differences = tuple(_differences(every, known))
-    bare = without_installed_set(facts, matrix, locked_names(matrix))
+    bare = without_locked_packages(facts, matrix, names_in_locks(matrix))
     against = why_not((*every, *locked.loose), known, facts, options, matrix)
     moved = tuple(_moved(pins, facts, with_owners_here(facts, matrix))) if installed else ()
     now = resolve(bare, options._replace(latest=True), matrix)

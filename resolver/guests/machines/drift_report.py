@@ -20,8 +20,8 @@ def drift_json(
     """Return the document that `lock --check --json` prints; `texts` must be English.
 
     `verdict` is `holds`, `drifted` or `impossible`; `differences` name the lines of the lock that
-    the matrix contradicts, `environment` what is installed otherwise, `reasons` why the set cannot
-    work here, `machine` the one of the lock's header that stands for this one.
+    the matrix contradicts, `environment` what is installed otherwise, `reasons` why the packages
+    cannot work here, `machine` the one of the lock's header that stands for this one.
     """
     release = found.release
     return {
@@ -32,18 +32,23 @@ def drift_json(
         "machine": found.machine and machine_text(found.machine),
         "release": release and {"name": release.name, "version": release.version},
         "differences": [
-            {"line": row.line, **why}
-            for row in found.differences
-            for why in reasons_json([row.why], texts)
+            {"line": difference.line, **why}
+            for difference in found.differences
+            for why in reasons_json([difference.why], texts)
         ],
         "reasons": reasons_json(found.against, texts),
         "environment": [
-            {"name": row.name, "locked": row.locked, "installed": row.installed}
-            for row in found.moved
+            {
+                "name": difference.name,
+                "locked": difference.locked,
+                "installed": difference.installed,
+            }
+            for difference in found.moved
         ],
         "newest": found.newest,
         "unlock": [
-            {"change": texts.change(row), "gains": texts.gains(row)} for row in found.unlock
+            {"change": texts.change(difference), "gains": texts.gains(difference)}
+            for difference in found.unlock
         ],
         "made_with": locked.matrix_digest
         and {"date": locked.matrix_date, "digest": locked.matrix_digest},

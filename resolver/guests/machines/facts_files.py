@@ -1,4 +1,4 @@
-"""The facts files of several machines, each with a name that tells it from the others."""
+"""The facts files of several machines, each with a name that distinguishes it from the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...facts.model import Facts
 
 
 def read_machines(files: Sequence[str]) -> list[tuple[str, Facts]]:
-    """Return the facts in `files`, each with a name: as much of its path as tells them apart.
+    """Return the facts in `files`, each with a name: as much of its path as distinguishes them.
 
     A directory stands for every `*.json` in it.
     Raises Error `facts-twice`, and as `read_facts` does, with the file named.

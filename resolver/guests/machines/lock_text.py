@@ -72,10 +72,10 @@ def read_included(file: str, text: str) -> dict[tuple[str, str], tuple[str, str]
     return found
 
 
-def tells_of(
+def mentions(
     names: Iterable[str], text: str, included: Mapping[tuple[str, str], tuple[str, str]]
 ) -> bool:
-    """Tell whether one of `names` stands in `text`, or in what it has `included`."""
+    """Return whether one of `names` stands in `text`, or in what it has `included`."""
     texts = [text, *(inside for _, inside in included.values())]
     whole = [re.sub(r"\\\s", "", each).lower() for each in texts]  # a word may be continued
     return any(name in each for name in names for each in whole)
@@ -88,7 +88,7 @@ def _beside(file: str, name: str) -> str:
 
 
 def _is_of_git(file: str) -> bool:
-    """Tell whether a name is `REVISION:PATH`: on Windows what begins with a drive is none."""
+    """Return whether a name is `REVISION:PATH`: on Windows what begins with a drive is none."""
     revision, _, path = file.partition(":")
     of_git = revision and path and revision[0] != "-" and not Path(file).drive
     return bool(of_git) and not Path(file).exists()

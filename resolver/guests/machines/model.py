@@ -51,7 +51,7 @@ class FleetPlan:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every machine is in a group."""
+        """Return whether every machine is in a group."""
         grouped = sum(len(group.machines) for group in self.groups)
         served = any(group.distribution == CPU_BUILD for group in self.groups)
         return bool(grouped) and not self.impossible and (served or not self.without_gpu)

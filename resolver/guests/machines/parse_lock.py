@@ -141,7 +141,7 @@ def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[
             marker=str(wanted.marker or ""),
             hashes=hashes,
             line=line,
-            stand_in=False,
+            placeholder=False,
             exact=pinned,
         )
         return
@@ -157,12 +157,12 @@ def _pin(text: str, line: int, hashes: tuple[ParsedHash, ...] = ()) -> Iterator[
         marker=marker.strip(),
         hashes=hashes,
         line=line,
-        stand_in=_is_bare(address.partition("#")[0]),
+        placeholder=_is_bare(address.partition("#")[0]),
     )
 
 
 def _named_by(address: str, marker: str, line: int, name: str | None = None) -> Iterator[ParsedPin]:
-    """Yield what an address that is none of a wheel builds, where its name or `#egg=` tells."""
+    """Yield what an address that is none of a wheel builds, where its name or `#egg=` says so."""
     named = _EGG.search(address) or _OF_VCS.match(address)
     name = name or (named and named[1])
     if name:
@@ -172,7 +172,7 @@ def _named_by(address: str, marker: str, line: int, name: str | None = None) -> 
             marker=marker,
             hashes=(),
             line=line,
-            stand_in=False,
+            placeholder=False,
             exact=False,
         )
 
@@ -216,7 +216,9 @@ def _pylock(packages: Sequence[Mapping[str, object]], lines: _Lines) -> Iterator
                     ParsedHash(sha256=sha256, line=lines.text(sha256, *block)) for sha256 in hashes
                 ),
                 line=lines.text(name, *block),
-                stand_in=any(_is_bare(wheel.get("url") or wheel.get("path")) for wheel in wheels),
+                placeholder=any(
+                    _is_bare(wheel.get("url") or wheel.get("path")) for wheel in wheels
+                ),
             )
 
 
@@ -241,7 +243,7 @@ def _project(document: Mapping[str, object], lines: _Lines) -> Iterator[ParsedPi
                 hashes=(),
                 line=lines.name(name),
                 wanted=wanted.get(name),
-                stand_in=any(_is_bare(value) for file in files for value in file.values()),
+                placeholder=any(_is_bare(value) for file in files for value in file.values()),
             )
 
 

@@ -36,7 +36,7 @@ class ParsedPin:
     """The line that names it, from 1."""
     wanted: tuple[str, ...] | None = ()
     """The markers under which it is installed without an extra or a group; None: nobody knows."""
-    stand_in: bool
+    placeholder: bool
     """A wheel without code, as our `onnxruntime` is, that requires the GPU build."""
     exact: bool = True
 
@@ -46,7 +46,7 @@ class ParsedPin:
 
     def is_sure(self, environment: Mapping[str, str]) -> bool:
         """Return whether it brings its code whatever extras and groups are asked for."""
-        if self.stand_in or self.wanted is None:
+        if self.placeholder or self.wanted is None:
             return False
         return all(marker_holds(marker, environment) for marker in self.wanted)
 

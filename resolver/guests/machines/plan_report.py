@@ -35,14 +35,14 @@ def fleet_json(made: FleetPlan, texts: Texts) -> dict[str, object]:
         "rejected": [
             {
                 "package": GPU_BUILD,
-                "version": row.version,
+                "version": excluded.version,
                 "reasons": [
                     {**why, "machines": _names(one.machines)}
-                    for one in row.by
+                    for one in excluded.by
                     for why in judged_json(one.machine, one.environment, texts)
                 ],
             }
-            for row in made.excluded
+            for excluded in made.excluded
         ],
         "without_gpu": _names(made.without_gpu),
         "impossible": [
@@ -110,7 +110,7 @@ def _verdict(made: FleetPlan, texts: Texts, command: str, *, served: bool) -> Se
         )
     groups = len(made.groups)
     text = texts.label("fleet-together" if groups == 1 else "fleet-apart", count=groups)
-    row = Row(text=command, style="bold", whole=True)
+    row = Row(text=command, style="bold", unwrapped=True)
     return Section(rows=(Row(text=text, style="bold"), row))
 
 
@@ -160,9 +160,9 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
     chosen = {group.version for group in made.groups}
     count = None if verbose else 1
     groups = join_neighbours(
-        (row.version, [(each.machines, each.reasons[:count]) for each in row.by])
-        for row in made.excluded
-        if one or verbose or row.version in chosen
+        (excluded.version, [(each.machines, each.reasons[:count]) for each in excluded.by])
+        for excluded in made.excluded
+        if one or verbose or excluded.version in chosen
     )
     shown = groups if verbose or not one else groups[:SHORT]
     rows: list[Row] = []
@@ -185,5 +185,5 @@ def _excluded(made: FleetPlan, texts: Texts, *, one: bool, verbose: bool) -> Sec
 def _listed(machines: Sequence[FleetMachine], texts: Texts, *, verbose: bool) -> str:
     names = sorted(_names(machines))
     if verbose or len(names) <= SHORT + 1:
-        return ", ".join(names)
-    return texts.label("fleet-more", names=", ".join(names[:SHORT]), count=len(names) - SHORT)
+        return texts.listed(names)
+    return texts.label("fleet-more", names=texts.listed(names[:SHORT]), count=len(names) - SHORT)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...facts.model import CPU_BUILD, GPU_BUILD
 from ...lock.groups import FleetMachine, Group, TargetPlan
-from ...lock.locked_facts import locked_names, without_installed_set
+from ...lock.locked_facts import names_in_locks, without_locked_packages
 from ...matrix.model import Matrix
 from ...plan.model import Plan
 from ...plan.reasons import reason
@@ -22,7 +22,7 @@ from ...resolve.components import Component, Components
 from ...resolve.msvc import runtime_for
 from ...resolve.options import PlanOptions
 from ...resolve.rules import Judgement, reasons_for
-from ...resolve.situation import Situation, situation
+from ...resolve.situation import Situation, situation_of
 from ...resolve.smallest import smallest_components
 from ...resolve.tensorrt import tensorrt_for
 from ...versions import major
@@ -51,7 +51,7 @@ def plan_fleet(
 
     `with_cpu` gives machines without a GPU the CPU build, of the newest release that a group has.
     """
-    locked = locked_names(matrix)
+    locked = names_in_locks(matrix)
     names = sorted({*locked, *matrix.distributions, *(row.name for row in matrix.limits)})
     kinds: dict[object, _MachineKind] = {}
     same: dict[int, tuple[Situation, object]] = {}
@@ -59,17 +59,17 @@ def plan_fleet(
     for machine in sorted(machines, key=lambda machine: machine.name):
         new = id(machine.facts) not in same
         if new:
-            facts = without_installed_set(machine.facts, matrix, locked)
-            here = situation(facts, options, matrix)
-            same[id(machine.facts)] = here, equivalence_key(here, names)
-        here, key = same[id(machine.facts)]
-        if not has_gpu(here):
-            without.append((here, machine))
+            facts = without_locked_packages(machine.facts, matrix, locked)
+            situation = situation_of(facts, options, matrix)
+            same[id(machine.facts)] = situation, equivalence_key(situation, names)
+        situation, key = same[id(machine.facts)]
+        if not has_gpu(situation):
+            without.append((situation, machine))
             continue
         kind = kinds.setdefault(key, _MachineKind([], []))
         kind.machines.append(machine)
         if new:
-            kind.situations.append(here)
+            kind.situations.append(situation)
     by_kind = [kind.machines for kind in kinds.values()]
     situations = [kind.situations[0] for kind in kinds.values()]
     fleet = FleetSolver(situations, matrix, [len(rows) for rows in by_kind])
@@ -132,8 +132,8 @@ def _sorted(machines: Iterable[FleetMachine]) -> tuple[FleetMachine, ...]:
 def _group(share: ServedGroup, fleet: FleetSolver, kinds: Sequence[_MachineKind]) -> Group:
     targets: dict[tuple[str, str], list[int]] = {}
     for member in share.members:
-        here = fleet.situations[member]
-        targets.setdefault((here.platform, here.abi), []).append(member)
+        situation = fleet.situations[member]
+        targets.setdefault((situation.platform, situation.abi), []).append(member)
     return Group(
         distribution=GPU_BUILD,
         version=share.version,
@@ -141,7 +141,7 @@ def _group(share: ServedGroup, fleet: FleetSolver, kinds: Sequence[_MachineKind]
         targets=tuple(
             _target(
                 share,
-                [here for member in members for here in kinds[member].situations],
+                [situation for member in members for situation in kinds[member].situations],
                 [machine for member in members for machine in kinds[member].machines],
             )
             for _, members in sorted(targets.items())
@@ -155,9 +155,9 @@ def _with_fewest_bytes(share: ServedGroup, fleet: FleetSolver) -> ServedGroup:
     for member in share.members:
         platform = fleet.situations[member].platform
         alike = [
-            here
-            for here in map(fleet.situations.__getitem__, share.members)
-            if here.platform == platform
+            situation
+            for situation in map(fleet.situations.__getitem__, share.members)
+            if situation.platform == platform
         ]
         if platform not in wheels:
             wheels[platform] = smallest_components(
@@ -171,29 +171,33 @@ def _with_fewest_bytes(share: ServedGroup, fleet: FleetSolver) -> ServedGroup:
 def _target(
     share: ServedGroup, situations: Sequence[Situation], machines: Sequence[FleetMachine]
 ) -> TargetPlan:
-    here = situation(common_facts(situations), situations[0].options, situations[0].matrix)
-    builds = {(build.version, build.platform): build for build in here.matrix.builds}
-    build = builds[share.version, here.platform]
-    components = Components(chosen=share.wheels[here.platform])
-    subject = without_wheels(build, here, components)._replace(
-        runtime=runtime_for(build, here), tensorrt=tensorrt_for(build, here)
+    situation = situation_of(common_facts(situations), situations[0].options, situations[0].matrix)
+    builds = {(build.version, build.platform): build for build in situation.matrix.builds}
+    build = builds[share.version, situation.platform]
+    components = Components(chosen=share.wheels[situation.platform])
+    candidate = without_wheels(build, situation, components)._replace(
+        runtime=runtime_for(build, situation), tensorrt=tensorrt_for(build, situation)
     )
-    changes = changes_for(subject, here)
+    changes = changes_for(candidate, situation)
     plan = Plan(
         verdict="fixable",
-        why=reasons_for(subject, here),
+        why=reasons_for(candidate, situation),
         cuda=major(build.cuda),
         selection=changes.selection,
         install=changes.install,
         companions=changes.companions,
         placeholder=changes.placeholder,
         requires=changes.requires,
-        matrix_date=here.matrix.date,
-        matrix_digest=here.matrix.digest,
+        matrix_date=situation.matrix.date,
+        matrix_digest=situation.matrix.digest,
     )
     machines = _sorted(machines)
     return TargetPlan(
-        platform=here.platform, abi=here.abi, machines=machines, facts=here.facts, plan=plan
+        platform=situation.platform,
+        abi=situation.abi,
+        machines=machines,
+        facts=situation.facts,
+        plan=plan,
     )
 
 
@@ -202,8 +206,8 @@ def _cpu_group(
 ) -> Group:
     """Return the group of the machines without a GPU: uv finds the CPU build's wheels."""
     targets: dict[tuple[str, str], list[tuple[Situation, FleetMachine]]] = {}
-    for here, machine in without:
-        targets.setdefault((here.platform, here.abi), []).append((here, machine))
+    for situation, machine in without:
+        targets.setdefault((situation.platform, situation.abi), []).append((situation, machine))
     plan = Plan(
         verdict="fixable",
         requires=(f"{CPU_BUILD}=={version}",),
@@ -219,7 +223,7 @@ def _cpu_group(
                 platform=platform,
                 abi=abi,
                 machines=_sorted(machine for _, machine in rows),
-                facts=common_facts([here for here, _ in rows]),
+                facts=common_facts([situation for situation, _ in rows]),
                 plan=plan,
             )
             for (platform, abi), rows in sorted(targets.items())

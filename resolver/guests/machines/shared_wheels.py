@@ -44,16 +44,16 @@ def sharing_machines(situations: Sequence[Situation]) -> SharingMachines:
     libc = oldest_libc(situations)
     oldest: dict[str | None, str | None] = {}
     demands: dict[str, tuple[Demand, ...]] = {}
-    for here in situations:
-        for capability in capabilities(here) or (None,):
-            driver = oldest.setdefault(capability, here.driver_cuda)
-            if numbers(here.driver_cuda or "") < numbers(driver or ""):
-                oldest[capability] = here.driver_cuda
-        for name in here.matrix.distributions:
-            if here.demanded(name):
-                demands[name] = (*demands.get(name, ()), *here.demanded(name))
+    for situation in situations:
+        for capability in capabilities(situation) or (None,):
+            driver = oldest.setdefault(capability, situation.driver_cuda)
+            if numbers(situation.driver_cuda or "") < numbers(driver or ""):
+                oldest[capability] = situation.driver_cuda
+        for name in situation.matrix.distributions:
+            if situation.demanded(name):
+                demands[name] = (*demands.get(name, ()), *situation.demanded(name))
     first = situations[0]
-    consumers = tuple(row for here in situations for row in here.consumers)
+    consumers = tuple(consumer for situation in situations for consumer in situation.consumers)
     facts = first.facts._replace(platform=first.facts.platform._replace(libc=libc))
     each = tuple(
         first._replace(
@@ -119,7 +119,7 @@ def _common_version(
     concerned = [needs for needs in platforms if name in picked[needs.build.platform]]
     taken = {picked[needs.build.platform][name].release.version for needs in concerned}
     distribution = concerned[0].machines.each[0].matrix.distributions[name]
-    versions = {row.version for row in distribution.releases}
+    versions = {release.version for release in distribution.releases}
     for version in sorted(
         versions, key=lambda row: (row in taken, newest_first(row)), reverse=True
     ):

@@ -30,7 +30,7 @@ Members = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedGroup:
-    """Machines that can share a set of wheels, and the set."""
+    """Machines that can share wheels, and these wheels."""
 
     version: str
     members: Members
@@ -45,11 +45,15 @@ class FleetSolver:
     ) -> None:
         """Take the situations, and the number of machines in each: one if not given."""
         self.situations = situations
-        self._kinds = [wheels_key(here) for here in situations]
+        self._kinds = [wheels_key(situation) for situation in situations]
         self._held = [
-            bool(here.consumers)
-            or any(here.facts.package(name) for name in matrix.distributions if here.demanded(name))
-            for here in situations
+            bool(situation.consumers)
+            or any(
+                situation.facts.package(name)
+                for name in matrix.distributions
+                if situation.demanded(name)
+            )
+            for situation in situations
         ]
         self._machines: dict[Members, SharingMachines] = {}
         self._components: dict[tuple[str, Hashable], Components] = {}
@@ -72,11 +76,13 @@ class FleetSolver:
         quick = self._without_wheels(version, member)
         if quick or self.share(version, (member,)):
             return quick
-        here = self.situations[member]
+        situation = self.situations[member]
         key = version, self._kinds[member]
         if key not in self._components:
-            self._components[key] = choose_nvidia_wheels(self.build(version, member), here)
-        return judge(without_wheels(self.build(version, member), here, self._components[key]), here)
+            self._components[key] = choose_nvidia_wheels(self.build(version, member), situation)
+        return judge(
+            without_wheels(self.build(version, member), situation, self._components[key]), situation
+        )
 
     def least_against(self, member: int) -> tuple[Reason, ...]:
         """Return the reasons against the release that has the fewest, the oldest of such.
@@ -94,7 +100,7 @@ class FleetSolver:
         return self._quick[key]
 
     def share(self, version: str, members: Members) -> ServedGroup | None:
-        """Return the set with which a release serves all of `members`, or None."""
+        """Return the wheels with which a release serves all of `members`, or None."""
         key = version, members
         if key not in self._shares:
             self._shares[key] = self._share(version, members)
@@ -125,12 +131,12 @@ class FleetSolver:
         return self._machines[members]
 
     def _folders_are_free(self, version: str, wheels: Chosen, member: int) -> bool:
-        here = self.situations[member]
+        situation = self.situations[member]
         if not self._held[member]:  # nobody needs a wheel that could share a folder
             return True
-        components = Components(chosen=wheels[here.platform])
-        subject = without_wheels(self.build(version, member), here, components)
-        return not any(True for _ in check_shared_folders(subject, here))
+        components = Components(chosen=wheels[situation.platform])
+        candidate = without_wheels(self.build(version, member), situation, components)
+        return not any(True for _ in check_shared_folders(candidate, situation))
 
     def shares(self, version: str) -> list[ServedGroup]:
         """Return the largest sets of machines that a release serves with one set of wheels each."""

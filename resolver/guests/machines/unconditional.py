@@ -15,7 +15,7 @@ _MAIN = frozenset({"main", "default"})
 def unconditional(packages: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
     """Return the names that are installed, each with the markers that must all hold for it.
 
-    `packages` are those of uv.lock, poetry.lock or pdm.lock. uv tells who requires what, from the
+    `packages` are those of uv.lock, poetry.lock or pdm.lock. uv says who requires what, from the
     project on (https://docs.astral.sh/uv/concepts/resolution/), Poetry from 2.0 on and PDM the
     groups of each package. Of an older Poetry nobody knows: its lock names neither.
     """
@@ -26,7 +26,7 @@ def unconditional(packages: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str,
     waiting: deque[tuple[str, tuple[str, ...]]] = deque(
         (name, ())
         for name, rows in by_name.items()
-        if any(_is_the_project(row) or _is_of_main(row) for row in rows)
+        if any(_is_the_project(lock_package) or _is_of_main(lock_package) for lock_package in rows)
     )
     while waiting:
         name, markers = waiting.popleft()
@@ -52,10 +52,10 @@ def _is_of_main(package: Mapping[str, Any]) -> bool:
 
 
 def _required(package: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what a package of uv.lock requires without an extra; others tell it in other words."""
-    rows = package.get("dependencies")
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict):
-            marker = str(row.get("marker") or "")
+    """Yield what a package of uv.lock requires without an extra; others say it in other words."""
+    dependencies = package.get("dependencies")
+    for dependency in dependencies if isinstance(dependencies, list) else ():
+        if isinstance(dependency, dict):
+            marker = str(dependency.get("marker") or "")
             if not marker or requirement(f"x ; {marker}"):
-                yield str(row["name"]), marker
+                yield str(dependency["name"]), marker

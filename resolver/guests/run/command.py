@@ -1,4 +1,4 @@
-"""`run`: start the user's program, and tell of its inference sessions.
+"""`run`: start the user's program, and report on its inference sessions.
 
 Its standard output is its own: the report goes to standard error, the document of `--json` to the
 file of `-o`, else to standard output as the one line after the program's. Shell, and thin.
@@ -62,14 +62,14 @@ def run(request: RunRequest, environ: Mapping[str, str], language: Language) -> 
     if output is not None:
         check_place(output)
 
-    def tell(session: InferenceSession) -> None:
+    def show_session(session: InferenceSession) -> None:
         console.print_notice(session_line(session, verdict_of(session), load_texts(language)))
 
     table = parse_failures(load_table("failures"))
     printed = Search(table)
-    reads = request.require_gpu and not python_of(request.rest, child)  # else its sessions tell
+    reads = request.require_gpu and not python_of(request.rest, child)  # else its sessions show it
     status, seen = watch_program(
-        request.rest, child, tell if request.live else None, printed.feed if reads else None
+        request.rest, child, show_session if request.live else None, printed.feed if reads else None
     )
     found = () if seen.sessions else printed.explanations(texts.language)
     failures = tuple(each for each in found if each.severity == "error")

@@ -1,4 +1,4 @@
-"""What was told of a program's sessions: lines of JSON in, values out.
+"""What was reported of a program's sessions: lines of JSON in, values out.
 
 Core. The lines are written by `children/`, in the processes of the program; a process that was
 killed may leave half a line, which is left out.
@@ -57,7 +57,7 @@ class InferenceSession:
     asked: tuple[Asked, ...] | None = None
     """None: no provider was named."""
     by_options: bool = False
-    """The session's options hold providers, whose names nobody tells."""
+    """The session's options hold providers, whose names nobody reports."""
     got: tuple[str, ...] | None = None
     """None: it could not be made."""
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class ImportedLibrary(NamedTuple):
 
     @property
     def makes_none(self) -> bool:
-        """Tell whether no session can come of it: it is not whole, or another of its name."""
+        """Return whether no session can come of it: it is not whole, or another of its name."""
         return self.name == "onnxruntime" and not self.available
 
 
@@ -161,61 +161,61 @@ class ProgramSeen:
 
 
 def parse_events(lines: Iterable[str]) -> ProgramSeen:
-    """Return what the lines of all processes tell; each process's are in their order."""
-    told = Events("\n".join(lines))
-    sessions = {_id(row): _session(row) for row in told.all("session")}
-    for change in told.all("providers"):
+    """Return what the lines of all processes report; each process's are in their order."""
+    events = Events("\n".join(lines))
+    sessions = {_id(event): _session(event) for event in events.all("session")}
+    for change in events.all("providers"):
         if found := sessions.get(_id(change)):
             sessions[found.id] = _changed(found, change)
     runs: dict[str, dict[int, Runs]] = {}
-    for row in told.all("runs"):  # a later line holds all that an earlier one of it held
-        runs.setdefault(_id(row), {})[_pid(row)] = _runs(row)
-    libraries = {(_pid(row), row.text("name")): row for row in told.all("library")}
-    torches = {_pid(row): row for row in told.all("torch")}
+    for event in events.all("runs"):  # a later line holds all that an earlier one of it held
+        runs.setdefault(_id(event), {})[_pid(event)] = _runs(event)
+    libraries = {(_pid(event), event.text("name")): event for event in events.all("library")}
+    torches = {_pid(event): event for event in events.all("torch")}
     return ProgramSeen(
-        processes=tuple(read_record(PythonProcess, row) for row in told.all("process")),
-        libraries=tuple(read_record(ImportedLibrary, row) for row in libraries.values()),
+        processes=tuple(read_record(PythonProcess, event) for event in events.all("process")),
+        libraries=tuple(read_record(ImportedLibrary, event) for event in libraries.values()),
         sessions=tuple(
             replace(session, runs=_together([*runs.get(name, {}).values()]))
             for name, session in sessions.items()
         ),
-        torches=tuple(read_record(TorchState, row) for row in torches.values()),
-        missing=tuple(read_record(MissingLibrary, row) for row in told.all("missing")),
-        started=tuple(read_record(StartedProgram, row) for row in told.all("start")),
+        torches=tuple(read_record(TorchState, event) for event in torches.values()),
+        missing=tuple(read_record(MissingLibrary, event) for event in events.all("missing")),
+        started=tuple(read_record(StartedProgram, event) for event in events.all("start")),
     )
 
 
-def _id(row: LenientObject) -> str:
-    return row.text("id") or ""
+def _id(event: LenientObject) -> str:
+    return event.text("id") or ""
 
 
-def _pid(row: LenientObject) -> int:
-    return row.integer("pid") or 0
+def _pid(event: LenientObject) -> int:
+    return event.integer("pid") or 0
 
 
-def _session(row: LenientObject) -> InferenceSession:
-    rows = cast("list[list[Any]]", row.values("frames") or [])
-    errors = [*row.texts("errors"), *([row.text("error") or ""] if row.has("error") else ())]
+def _session(event: LenientObject) -> InferenceSession:
+    rows = cast("list[list[Any]]", event.values("frames") or [])
+    errors = [*event.texts("errors"), *([event.text("error") or ""] if event.has("error") else ())]
     return read_record(
         InferenceSession,
-        row,
-        asked=_asked(row),
-        got=None if row.values("got") is None else row.texts("got"),
-        options=_options(row),
-        size=row.integer("bytes"),
-        create_ms=row.number("ms"),
+        event,
+        asked=_asked(event),
+        got=None if event.values("got") is None else event.texts("got"),
+        options=_options(event),
+        size=event.integer("bytes"),
+        create_ms=event.number("ms"),
         frames=tuple(Frame(each[0], each[1], each[2]) for each in rows),
         errors=tuple(dict.fromkeys(errors)),
         runs=NEVER,
     )
 
 
-def _options(row: LenientObject) -> Mapping[str, Mapping[str, str]]:
-    return cast("Mapping[str, Mapping[str, str]]", row.mapping("options"))
+def _options(event: LenientObject) -> Mapping[str, Mapping[str, str]]:
+    return cast("Mapping[str, Mapping[str, str]]", event.mapping("options"))
 
 
-def _asked(row: LenientObject) -> tuple[Asked, ...] | None:
-    rows = cast("list[list[Any]] | None", row.values("asked"))
+def _asked(event: LenientObject) -> tuple[Asked, ...] | None:
+    rows = cast("list[list[Any]] | None", event.values("asked"))
     return None if rows is None else tuple(Asked(str(each[0]), each[1]) for each in rows)
 
 
@@ -235,10 +235,10 @@ def _changed(session: InferenceSession, change: LenientObject) -> InferenceSessi
     )
 
 
-def _runs(row: LenientObject) -> Runs:
-    inputs = cast("dict[str, list[int]]", row.mapping("inputs"))
+def _runs(event: LenientObject) -> Runs:
+    inputs = cast("dict[str, list[int]]", event.mapping("inputs"))
     shapes = {name: tuple(sizes) for name, sizes in inputs.items()}
-    return read_record(Runs, row, times=row.integer("runs") or 0, inputs=shapes)
+    return read_record(Runs, event, times=event.integer("runs") or 0, inputs=shapes)
 
 
 def _together(runs: list[Runs]) -> Runs:

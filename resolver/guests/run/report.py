@@ -54,7 +54,7 @@ class Advised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramReport:
-    """What is told of a program."""
+    """What is reported of a program."""
 
     command: str
     status: int
@@ -73,7 +73,7 @@ class ProgramReport:
 
 
 def session_line(session: InferenceSession, verdict: SessionVerdict, texts: Texts) -> str:
-    """Return one session in one line, as it is told while the program runs."""
+    """Return one session in one line, as it is shown while the program runs."""
     return texts.label(
         "run-live",
         verdict=texts.verdict(f"session-{verdict}"),
@@ -99,7 +99,7 @@ def program_sections(report: ProgramReport, texts: Texts) -> tuple[Section, ...]
     sections = [Section(heading=report.command, rows=tuple(row for row in rows if row.text))]
     sections += [_group_section(each, texts) for each in report.groups]
     if commands := _commands(report):
-        shown = tuple(Row(text=text, whole=True) for text in commands)
+        shown = tuple(Row(text=text, unwrapped=True) for text in commands)
         sections.append(Section(heading=texts.label("run-next"), rows=shown))
     return tuple(sections)
 
@@ -183,7 +183,7 @@ def _group_section(advised: Advised, texts: Texts) -> Section:
 
 
 def group_rows(advised: Advised, texts: Texts) -> list[tuple[str, str]]:
-    """Return what is told of alike sessions: heads and texts, of which some are empty."""
+    """Return what is reported of alike sessions: heads and texts, of which some are empty."""
     group, first = advised.group, advised.group.first
     models = [PurePath(name).name or name for name in group.models]
     more = f" (+{len(models) - SHOWN_MODELS})" if len(models) > SHOWN_MODELS else ""
@@ -209,8 +209,8 @@ def group_rows(advised: Advised, texts: Texts) -> list[tuple[str, str]]:
     ]
     if group.copies:
         rows.append((texts.label("model-copies"), texts.label("run-copies", count=group.copies)))
-    told = (texts.advice(each, command=advised.command) for each in advised.advice)
-    return rows + [(texts.label("run-advice"), text) for text in told]
+    advice = (texts.advice(each, command=advised.command) for each in advised.advice)
+    return rows + [(texts.label("run-advice"), text) for text in advice]
 
 
 def _maker(group: SessionGroup, texts: Texts) -> str:

@@ -1,4 +1,4 @@
-"""Start the user's program with our folder in front of PYTHONPATH, and read what its Pythons tell.
+"""Start the user's program with our folder in front of PYTHONPATH; read what its Pythons report.
 
 Shell. The folder is a temporary one; nothing else is written, and it is removed at the end.
 """
@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Error
-from ...utils.process import attend
+from ...utils.process import run_in_foreground
 from .events import InferenceSession, ProgramSeen, StartedProgram, Unobserved, parse_events
 
 SHOWN_WORDS = 4
@@ -31,14 +31,14 @@ _OPTION = re.compile("-(?=.)([^-cmQWX]*)([cmQWX]|-check-hash-based-pycs$)?(.*)")
 def watch_program(
     command: Sequence[str],
     environ: Mapping[str, str],
-    told: Callable[[InferenceSession], None] | None = None,
+    show_session: Callable[[InferenceSession], None] | None = None,
     hear: Callable[[str], None] | None = None,
 ) -> tuple[int, ProgramSeen]:
     """Run `command` to its end, and return its exit status and what was seen of it.
 
-    The status is negative for the signal that ended it. `told` is called with each session soon
-    after it was made, `hear` with the lines of standard error. Interrupts go to the program, which
-    decides what they do. Raises Error `program-not-started`.
+    The status is negative for the signal that ended it. `show_session` is called with each session
+    soon after it was made, `hear` with the lines of standard error. Interrupts go to the program,
+    which decides what they do. Raises Error `program-not-started`.
     """
     if sys.platform == "win32":  # which looks beside our own Python before it reads the PATH
         command = (shutil.which(command[0], path=environ.get("PATH")) or command[0], *command[1:])
@@ -47,15 +47,15 @@ def watch_program(
 
         def look() -> None:
             for session in _read(folder).sessions:
-                if told is not None and session.id not in known:
+                if show_session is not None and session.id not in known:
                     known.add(session.id)
-                    told(session)
+                    show_session(session)
 
         try:
-            status = attend(
+            status = run_in_foreground(
                 command,
                 env=with_hook(environ, folder / "hook"),
-                now_and_then=told and look,
+                now_and_then=show_session and look,
                 hear=hear,
             )
         except OSError as error:
@@ -145,7 +145,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _read(folder: Path) -> ProgramSeen:
-    """Return what was told so far."""
+    """Return what was reported so far."""
 
     def lines() -> Iterator[str]:
         for file in sorted(folder.glob("*.jsonl"), key=lambda each: each.stat().st_mtime_ns):

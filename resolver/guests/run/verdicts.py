@@ -143,7 +143,7 @@ def verdict_of(session: InferenceSession) -> SessionVerdict:
 
 
 def _searches_often(session: InferenceSession) -> bool:
-    """Tell whether cuDNN's exhaustive search, CUDA's default, was begun anew for many shapes.
+    """Return whether cuDNN's exhaustive search, CUDA's default, was begun anew for many shapes.
 
     Source: https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
     """
@@ -156,7 +156,7 @@ def _searches_often(session: InferenceSession) -> bool:
 
 
 def without_gpu(session: InferenceSession) -> bool:
-    """Tell whether a session asked for the GPU and goes on, or ended, without."""
+    """Return whether a session asked for the GPU and goes on, or ended, without."""
     return verdict_of(session) == "asked-not-got"
 
 
@@ -181,7 +181,7 @@ def grouped(
             text = _without_times(session)
             if text not in explained:
                 found = explain(text) if text.strip() else ()
-                explained[text] = tuple(row for row in found if row.severity != "info") or found
+                explained[text] = tuple(each for each in found if each.severity != "info") or found
             why = explained[text]
         frame = made.maker.frame if made.maker else None
         names = None if session.asked is None else tuple(each.name for each in session.asked)

@@ -57,7 +57,7 @@ class IndexSource:
         return found
 
     def address(self, index_url: str | None) -> str:
-        """Return the address of an index as it may be told; without one that of the user's."""
+        """Return the address of an index as it may be shown; without one that of the user's."""
         return without_credentials(index_url or self._index.sources.index_url)
 
     def check_found(self) -> None:

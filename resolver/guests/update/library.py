@@ -64,7 +64,7 @@ def _links_at_front(data: bytes | bytearray) -> frozenset[str] | None:
 
 
 def uses_at_front(data: bytes | bytearray) -> list[list[str]] | None:
-    """Return what `Reader.uses` tells, from what precedes the GPU code; None where too little."""
+    """Return what `Reader.uses` returns, from what precedes the GPU code; None where too little."""
     links = _links_at_front(data)
     return None if links is None else [sorted(links), sorted(mentions_in(data))]
 

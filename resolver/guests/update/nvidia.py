@@ -216,9 +216,9 @@ def _toolkit(
         own = [one for one in fitting if one.wheel.version.release[:2] == wheel.version.release[:2]]
         newest = max(release.wheel.version for release in own or fitting)
         components[requirement.name] = str(newest)
-        there = {r.wheel.platform for r in fitting if r.wheel.version == newest}
+        platforms = {r.wheel.platform for r in fitting if r.wheel.version == newest}
         usual = {r.wheel.platform for r in known[requirement.name]}
-        lacking = [name for name in PLATFORMS if name in usual - there]
+        lacking = [name for name in PLATFORMS if name in usual - platforms]
         if lacking:
             missing[requirement.name] = lacking
     row: dict[str, Any] = {"version": str(wheel.version), "source": f"{wheel.file} METADATA"}

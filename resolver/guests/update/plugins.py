@@ -1,4 +1,4 @@
-"""`data/plugins.toml`: plugins for NVIDIA's GPUs, and the plain onnxruntime that they go with.
+"""`data/plugins.toml`: plugins for NVIDIA's GPUs, and the plain onnxruntime that they require.
 
 Of each the newest release: of a plugin for each platform, of onnxruntime for each Python too.
 """

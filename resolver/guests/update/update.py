@@ -1,7 +1,7 @@
 """What an index has and the matrix lacks, read from its wheels: rows as the shipped ones.
 
 The same readers make the shipped tables. Only what is new is read: of a new release of an NVIDIA
-distribution its files and its GPU code where those of its known neighbours do not tell them, of a
+distribution its files and its GPU code where those of its known neighbours do not show them, of a
 new onnxruntime-gpu its provider.
 """
 
@@ -202,12 +202,12 @@ class MatrixReader:
     def _distribution(self, name: str, fresh: Sequence[ReadRelease]) -> dict[str, Any]:
         files, code = [], []
         for platform in self._platforms:
-            here = [release for release in fresh if release.wheel.platform == platform]
-            if here:
+            new = [release for release in fresh if release.wheel.platform == platform]
+            if new:
                 known = [row for row in self._known(name) if row.wheel.platform == platform]
-                order = sorted([*known, *here], key=lambda release: release.wheel.version)
-                code += self._code(name, platform, order, here)  # it reads what the files then know
-                files += self._files(name, platform, order, here)
+                order = sorted([*known, *new], key=lambda release: release.wheel.version)
+                code += self._code(name, platform, order, new)  # it reads what the files then know
+                files += self._files(name, platform, order, new)
         return {
             "name": name,
             "cuda": nvidia.DISTRIBUTIONS[name],
@@ -217,7 +217,7 @@ class MatrixReader:
         }
 
     def _files(
-        self, name: str, platform: str, order: Sequence[ReadRelease], here: Sequence[ReadRelease]
+        self, name: str, platform: str, order: Sequence[ReadRelease], new: Sequence[ReadRelease]
     ) -> list[dict[str, Any]]:
         blocks = {
             version: (tuple(block["links"]), tuple(block["loads"]))
@@ -227,7 +227,7 @@ class MatrixReader:
         rows = []
         for _, run in groupby(order, key=lambda release: repr(release.libraries)):
             members = list(run)
-            for release, (links, loads) in self._uses(members, blocks, here):
+            for release, (links, loads) in self._uses(members, blocks, new):
                 rows.append(
                     {
                         "platform": platform,
@@ -243,10 +243,10 @@ class MatrixReader:
         self,
         members: Sequence[ReadRelease],
         blocks: Mapping[str, Uses],
-        here: Sequence[ReadRelease],
+        new: Sequence[ReadRelease],
     ) -> Iterator[tuple[ReadRelease, Uses]]:
         """Yield what each new release of `members`, which hold the same libraries, uses."""
-        for gap in gaps([release not in here for release in members]):
+        for gap in gaps([release not in new for release in members]):
             fresh = [members[at] for at in gap.items]
             before, after = (
                 None if at is None else blocks.get(str(members[at].wheel.version))
@@ -261,7 +261,7 @@ class MatrixReader:
                 yield from zip(fresh, read, strict=True)
 
     def _code(
-        self, name: str, platform: str, order: Sequence[ReadRelease], here: Sequence[ReadRelease]
+        self, name: str, platform: str, order: Sequence[ReadRelease], new: Sequence[ReadRelease]
     ) -> list[dict[str, Any]]:
         """Return the blocks of GPU code of the new releases, but for those within a known block."""
         if nvidia.component(name) not in nvidia.JUDGED:
@@ -273,15 +273,15 @@ class MatrixReader:
                     known[str(release.wheel.version)] = tuple(block["sass"]), tuple(block["ptx"])
 
         def code_of(release: ReadRelease) -> CodeTargets:
-            there = known.get(str(release.wheel.version))
-            return there or nvidia.gpu_code(self._new, name, release, self._threads)
+            code = known.get(str(release.wheel.version))
+            return code or nvidia.gpu_code(self._new, name, release, self._threads)
 
         rows = []
         for gap in gaps([str(release.wheel.version) in known for release in order]):
             ends = [at for at in (gap.before, *gap.items, gap.after) if at is not None]
             facts = dict(zip(ends, by_bisection([order[at] for at in ends], code_of), strict=True))
             for at in gap.items:
-                if order[at] in here:
+                if order[at] in new:
                     version = str(order[at].wheel.version)
                     sass, ptx = facts[at]
                     row = {"platform": platform, "first": version, "last": version}

@@ -38,7 +38,7 @@ def _package(pin: LockedDistribution) -> dict[str, Value | None]:
 
 def _wheel(file: LockedFile) -> dict[str, Value]:
     wheel, url = file.pinned.wheel, file.pinned.url
-    row: dict[str, Value] = {"url" if "://" in url else "path": url}
+    entry: dict[str, Value] = {"url" if "://" in url else "path": url}
     if wheel.size:
-        row["size"] = wheel.size
-    return row | {"hashes": {"sha256": hash_word(wheel.sha256)}}
+        entry["size"] = wheel.size
+    return entry | {"hashes": {"sha256": hash_word(wheel.sha256)}}

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from packaging.requirements import Requirement
 
-from ...companions.contents import STAND_IN
+from ...companions.contents import PLACEHOLDER
 from ...plan.wheels import HERE
 from ...utils.toml_writer import Rows, Value, single, table
 from ..markers import MarkerPlace, marker_for
@@ -37,7 +37,7 @@ def uv_lines(lock: Lock) -> str:
                 for system, machine in sorted(platforms)
             ]
         )
-    if lock.cuda and STAND_IN not in lock.companions:
+    if lock.cuda and PLACEHOLDER not in lock.companions:
         settings["override-dependencies"] = Rows([_elsewhere_only(lock)])
     limits = _limits(lock)
     if lock.cuda and limits:
@@ -71,7 +71,7 @@ def _elsewhere_only(lock: Lock) -> str:
     """Return what overrides every requirement of the CPU build, so that uv never installs it."""
     systems = sorted({place.sys_platform for place in lock.places})
     elsewhere = " and ".join(f"sys_platform != '{system}'" for system in systems)
-    return f"{STAND_IN} ; {elsewhere} or python_version < '{lock.python}'"
+    return f"{PLACEHOLDER} ; {elsewhere} or python_version < '{lock.python}'"
 
 
 def _requirement(text: str, marker: str) -> str:

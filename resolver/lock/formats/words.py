@@ -51,7 +51,7 @@ def marker_word(marker: str) -> str:
 
 
 def hash_word(sha256: str) -> str:
-    """Return a SHA-256 as it is. Raises Error `lock-value-odd` where it is none."""
+    """Return a SHA-256 unchanged. Raises Error `lock-value-odd` where it is none."""
     return _checked(_SHA256.fullmatch, sha256)
 
 

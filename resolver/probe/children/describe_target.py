@@ -95,8 +95,8 @@ def egg_requires(path: str) -> list[str]:
 def libraries_of(name: str, folder: str, path: str, *, requested: bool) -> dict[str, Any]:
     """Return what is known of the libraries of a distribution that may hold CUDA's."""
     if name == "torch" and sys.platform == "win32":  # in its own directory
-        there = listing(os.path.join(folder, "torch", "lib"))
-        names = ["torch/lib/" + library for library in there if library.endswith(".dll")]
+        torch_libraries = listing(os.path.join(folder, "torch", "lib"))
+        names = ["torch/lib/" + library for library in torch_libraries if library.endswith(".dll")]
         return {"libraries": names, "missing": int(not names)}
     if not name.startswith(("nvidia-", "cuda-", "onnxruntime-ep-")):
         return {}
@@ -147,28 +147,28 @@ def distributions() -> list[dict[str, Any]]:
     """Return every distribution on sys.path, in its order; of one name the first is in use.
 
     An image's layer, or `pip install --target`, leaves the old metadata of a name beside the new:
-    the stand-in that this program installed is not the one whose files are there.
+    the placeholder that this program installed is not the one whose files are there.
     """
     rows: list[Any] = []
     for folder in dict.fromkeys(map(os.path.abspath, sys.path)):
-        here: list[Any] = []
+        inside: list[Any] = []
         for entry in listing(folder):
             if entry.endswith((".dist-info", ".egg-info", ".egg")):
-                here.append(distribution(folder, entry))
+                inside.append(distribution(folder, entry))
             elif entry.endswith(".egg-link"):  # of `setup.py develop`
                 linked = (read(os.path.join(folder, entry)) or "").split("\n")[0].strip()
                 inner = [name for name in listing(linked) if name.endswith(".egg-info")]
-                here += [dict(distribution(linked, name), editable=True) for name in inner]
-        rows += sorted(here, key=lambda row: bool(row.get("provided")))
+                inside += [dict(distribution(linked, name), editable=True) for name in inner]
+        rows += sorted(inside, key=lambda row: bool(row.get("provided")))
     return rows
 
 
 OWN = ".ortgpu-fix/"
-"""The state folder of ortgpu-fix, which comes and goes: what a RECORD says of it tells nothing."""
+"""The state folder of ortgpu-fix, which comes and goes: what a RECORD says of it means nothing."""
 
 
 def without_module(row: dict[str, Any]) -> bool:
-    """Tell whether a module that a distribution lists is gone: looked at is one file of it."""
+    """Return whether a module that a distribution lists is gone: looked at is one file of it."""
     listed = MODULE.search(read(os.path.join(row["path"], "RECORD")) or "")
     folder = os.path.dirname(row["path"])
     return listed is not None and not os.path.isfile(os.path.join(folder, listed.group(1)))
@@ -176,7 +176,11 @@ def without_module(row: dict[str, Any]) -> bool:
 
 def look_at_required(installed: list[dict[str, Any]]) -> None:
     """Note of what a build of onnxruntime requires whether its files are there."""
-    real = [row for row in installed if row["version"] is not None and "missing" not in row]
+    real = [
+        package
+        for package in installed
+        if package["version"] is not None and "missing" not in package
+    ]
     lines = [
         line
         for row in real
@@ -215,7 +219,7 @@ def damage(folder: str, info: str) -> list[str]:
 
 
 def differs(path: str, size: int, digest: str = "") -> bool:
-    """Tell whether the file differs from that in the wheel; without `digest` by its size alone."""
+    """Return whether the file differs from the one in the wheel; without `digest`, by size."""
     try:
         if os.stat(path).st_size != size:
             return True
@@ -233,14 +237,14 @@ def differs(path: str, size: int, digest: str = "") -> bool:
 
 
 def owns_folder(package: dict[str, Any]) -> bool:
-    """Tell whether a distribution lists files in the shared folder `onnxruntime`."""
+    """Return whether a distribution lists files in the shared folder `onnxruntime`."""
     if not canonical(package["name"]).startswith(("onnxruntime", "ort-")):
         return False
     return "\nonnxruntime/__init__.py," in "\n" + (read(package["path"] + "/RECORD") or "")
 
 
 def has_libraries(folder: str, cuda: str | None) -> bool:
-    """Tell whether the folder `onnxruntime` has its module, and the provider of one for `cuda`."""
+    """Return whether the folder `onnxruntime` has its module, and the provider for `cuda`."""
     names = str(listing(os.path.join(folder, "capi")))
     return "onnxruntime_pybind11_state" in names and (
         cuda is None or "onnxruntime_providers_cuda" in names
@@ -260,7 +264,11 @@ def onnxruntime(installed: list[dict[str, Any]]) -> dict[str, Any] | None:
     name, version = build.get("package_name"), build.get("__version__")
     cuda = build.get("cuda_version")
     whole = os.path.isfile(os.path.join(folder, "__init__.py"))  # else an empty namespace
-    real = [row for row in installed if row["version"] is not None and not row.get("provided")]
+    real = [
+        package
+        for package in installed
+        if package["version"] is not None and not package.get("provided")
+    ]
     named = [row for row in real if name and canonical(row["name"]) == canonical(name)]
     claims = [
         (package, damage(os.path.dirname(package["path"]), package["path"]))
@@ -322,7 +330,7 @@ def existing(folder: str) -> str:
 
 
 def writable(folder: str) -> bool:
-    """Tell whether this user may make files in `folder`.
+    """Return whether this user may make files in `folder`.
 
     On Windows a file is made, which is gone when it is closed, as pip does it
     (`pip/_internal/utils/filesystem.py`): `os.access` says yes to each folder there.
@@ -339,7 +347,7 @@ def writable(folder: str) -> bool:
 
 
 def in_store() -> bool:
-    r"""Tell whether this Python is in a package of the Microsoft Store, which nobody may change.
+    r"""Return whether this Python is in a package of the Microsoft Store, which nobody may change.
 
     `C:\Program Files\WindowsApps\PythonSoftwareFoundation.Python.3.11_…`:
     https://docs.python.org/3/using/windows.html#known-issues
@@ -387,7 +395,7 @@ def registered() -> str | None:
         except OSError:
             return ()
 
-    here = os.path.normcase(os.path.realpath(sys.prefix))
+    prefix = os.path.normcase(os.path.realpath(sys.prefix))
     hives = (
         (winreg.HKEY_CURRENT_USER, "python-org-user"),
         (winreg.HKEY_LOCAL_MACHINE, "python-org-machine"),
@@ -397,7 +405,7 @@ def registered() -> str | None:
         for hive, who in hives
         for tag in value(hive, CORE, None)
         for folder in [value(hive, CORE + tag + "\\InstallPath", "")]
-        if folder and os.path.normcase(os.path.realpath(str(folder))) == here
+        if folder and os.path.normcase(os.path.realpath(str(folder))) == prefix
     )
     return next(found, None)
 

@@ -58,12 +58,12 @@ def ask_nvml(folder: str) -> None:
     try:
         import pynvml  # noqa: PLC0415 - only this child may load it
 
-        tell_nvml(pynvml)
+        describe_nvml(pynvml)
     except Exception as error:  # noqa: BLE001 - of an older pynvml, or another of this name
         say("nvml", "unasked", problem=f"pynvml: {error}")
 
 
-def tell_nvml(pynvml: ModuleType) -> None:
+def describe_nvml(pynvml: ModuleType) -> None:
     """Print the driver's release, its CUDA and every GPU of the machine."""
     say("nvml", "asking", call="nvmlInit")
     try:

@@ -42,7 +42,7 @@ def answer_apart() -> None:
     os.dup2(2, 1)
 
 
-def tell(event: str, **values: object) -> None:
+def report(event: str, **values: object) -> None:
     """Print one answer at once, for the process may crash right after."""
     print(
         json.dumps(dict(values, event=event)),
@@ -98,7 +98,7 @@ def driver() -> dict[str, Any]:
     try:
         library = ctypes.CDLL(name)
         status = library.cuDriverGetVersion(ctypes.byref(version))
-        tell("doing", what="cuInit")
+        report("doing", what="cuInit")
         faulthandler.dump_traceback_later(WEDGED, exit=True)
         answer["init"] = library.cuInit(0)
         if answer["init"] == 0:
@@ -141,12 +141,12 @@ def chosen(machine: list[dict[str, Any]], ignored: list[str]) -> list[tuple[str 
 def preload(onnxruntime: ModuleType) -> None:
     """Call `preload_dlls` where it exists, as documented for NVIDIA's wheels."""
     if hasattr(onnxruntime, "preload_dlls"):
-        tell("doing", what="preload_dlls")
+        report("doing", what="preload_dlls")
         try:
             onnxruntime.preload_dlls(directory="")
-            tell("preloaded", error=None)
+            report("preloaded", error=None)
         except Exception as error:  # noqa: BLE001 - an answer like every other
-            tell("preloaded", error=short(error))
+            report("preloaded", error=short(error))
 
 
 def short(error: BaseException) -> str:
@@ -187,7 +187,7 @@ def read_profile(file: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def read_events(text: str) -> Any:  # noqa: ANN401
-    """Return what the JSON `text` holds; None where it is none, or an event tells a key twice."""
+    """Return what the JSON `text` holds; None where it is none, or an event has a key twice."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
@@ -201,7 +201,7 @@ def read_events(text: str) -> Any:  # noqa: ANN401
 
 
 def bare_name(event: dict[str, Any]) -> str:
-    """Return the name of a node, of which a profile tells several things in each run."""
+    """Return the name of a node, of which a profile says several things in each run."""
     return re.sub(r"_(kernel_time|fence_\w+)$", "", event["name"])
 
 

@@ -138,10 +138,10 @@ def dynamic(path: Path) -> tuple[list[str], list[Path]]:
         return strings[at : strings.index(b"\0", at)].decode("utf-8", "replace")
 
     folders = ":".join(text(value) for tag, value in tags if tag in {15, 29})  # DT_R(UN)PATH
-    here = str(path.resolve().parent)
+    origin = str(path.resolve().parent)
     return (
         [text(value) for tag, value in tags if tag == 1],  # DT_NEEDED
-        [Path(folder.replace("$ORIGIN", here)) for folder in folders.split(":") if folder],
+        [Path(folder.replace("$ORIGIN", origin)) for folder in folders.split(":") if folder],
     )
 
 

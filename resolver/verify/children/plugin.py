@@ -37,7 +37,7 @@ def find(onnxruntime: Path, *, rtx: bool = False) -> ModuleType | None:
 
 def register(onnxruntime: ModuleType, plugin: ModuleType) -> None:
     """Register the plugin. An error of that goes where onnxruntime's own words go."""
-    common.tell("doing", what="register " + plugin.__name__)
+    common.report("doing", what="register " + plugin.__name__)
     try:
         name = plugin.get_ep_name()
         onnxruntime.register_execution_provider_library(name, plugin.get_library_path())
@@ -46,7 +46,7 @@ def register(onnxruntime: ModuleType, plugin: ModuleType) -> None:
 
 
 def lacks(plugin: ModuleType, model: Path) -> bool:
-    """Tell whether the provider has no Fourier transform: CUDA's alone has onnxruntime's own."""
+    """Return whether the provider has no Fourier transform: CUDA's alone has onnxruntime's own."""
     return model.stem == "fft" and plugin.get_ep_name() != "CUDAExecutionProvider"
 
 

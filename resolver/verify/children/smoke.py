@@ -55,7 +55,7 @@ PROVIDERS = {
 SIDE = 64
 """Of the matrices that torch multiplies. All numbers are small and whole: exact in TF32 too."""
 Tensor = Any
-tell = common.tell
+report = common.report
 
 
 def main(arguments: list[str]) -> None:
@@ -70,18 +70,18 @@ def main(arguments: list[str]) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     provider = PROVIDERS[options.provider][0]
     version = sys.version.split()[0]
-    tell("start", python=version, plain=options.plain, visible=visible, provider=provider)
+    report("start", python=version, plain=options.plain, visible=visible, provider=provider)
     if not options.plain:  # what follows loads code to the GPU: only what is used, not all there is
         os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     machine = common.driver()
-    tell("driver", **machine)
-    tell("torch-found", **found_torch())
+    report("driver", **machine)
+    report("torch-found", **found_torch())
     if options.torch in {"first", "alone"}:
         use_torch(machine["gpus"], options.ignore)
     if options.torch == "alone" or use_onnxruntime(machine["gpus"], options):
         if options.torch == "last":
             use_torch(machine["gpus"], options.ignore)
-        tell("end")
+        report("end")
 
 
 def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) -> bool:
@@ -90,65 +90,67 @@ def use_onnxruntime(machine: list[dict[str, Any]], options: argparse.Namespace) 
     if helping:
         libraries.add_windows_folders()
         libraries.load_before_import()
-    tell("doing", what="import onnxruntime")
+    report("doing", what="import onnxruntime")
     try:
         import onnxruntime  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the answer
-        tell("onnxruntime", file=None, version=None, error=common.short(error), whole=False)
+        report("onnxruntime", file=None, version=None, error=common.short(error), whole=False)
         return False
     version = getattr(onnxruntime, "__version__", None)
     cuda = getattr(onnxruntime, "cuda_version", None) or None
     origin = getattr(onnxruntime, "__file__", None)
     whole = origin is not None and hasattr(onnxruntime, "InferenceSession")
-    tell("onnxruntime", file=origin, version=version, cuda=cuda, error=None, whole=whole)
+    report("onnxruntime", file=origin, version=version, cuda=cuda, error=None, whole=whole)
     if not origin or not whole:
         return False
     if helping:
         common.preload(onnxruntime)
-    with contextlib.suppress(Exception):  # as an application does; what is missing is told below
+    with contextlib.suppress(
+        Exception
+    ):  # as an application does; what is missing is reported below
         onnxruntime.OrtDevice.make("cuda", 0)
     folder = Path(origin).parent
     apart = plugin.find(folder, rtx=options.provider == "tensorrt-rtx")
     if options.provider == "tensorrt-rtx" and not apart:  # no build has that provider
-        tell("needed", cuda=None, libraries=[plugin.NO_RTX])
+        report("needed", cuda=None, libraries=[plugin.NO_RTX])
         return True
     library = apart.get_library_path() if apart else None
     needed = libraries.needed(folder, version, helping=helping, plugin=library)
     if apart:
         plugin.register(onnxruntime, apart)
         needed = libraries.needed(folder, version, helping=helping, plugin=library)
-    tell("needed", **needed)
-    tell("loaded", libraries=libraries.loaded())
+    report("needed", **needed)
+    report("loaded", libraries=libraries.loaded())
     for gpu, index in common.chosen(machine, options.ignore):
         names = PROVIDERS[options.provider]
         devices = [(name, {"device_id": str(index)}) if index else name for name in names]
         for model in options.models:
-            tell("doing", what="inference", model=model.stem, gpu=gpu)
+            report("doing", what="inference", model=model.stem, gpu=gpu)
             if apart and plugin.lacks(apart, model):
                 continue
             offered = (
                 functools.partial(plugin.devices, onnxruntime, apart, index) if apart else None
             )
-            tell("model", gpu=gpu, **infer(onnxruntime, model, devices, options.scratch, offered))
-            tell("loaded", libraries=libraries.loaded())
+            report("model", gpu=gpu, **infer(onnxruntime, model, devices, options.scratch, offered))
+            report("loaded", libraries=libraries.loaded())
     return True
 
 
 def use_torch(machine: list[dict[str, Any]], ignored: list[str]) -> None:
     """Import torch, and compute with it on one GPU of each kind."""
-    tell("doing", what="import torch")
+    report("doing", what="import torch")
     torch, problem = import_torch()
     if torch is None:
-        tell("torch", error=problem, unavailable=None)
+        report("torch", error=problem, unavailable=None)
         return
-    tell("doing", what="torch.cuda")
+    report("doing", what="torch.cuda")
     lack = unavailable(torch)
-    tell("torch", error=None, unavailable=lack)
+    report("torch", error=None, unavailable=lack)
     if lack is None:
         for gpu, index in common.chosen(machine, ignored):
-            tell("doing", what="torch on the GPU", gpu=gpu)
-            tell("torch-run", gpu=gpu, **compute(torch, f"cuda:{index}"))
-    tell("loaded", libraries=libraries.loaded())
+            report("doing", what="torch on the GPU", gpu=gpu)
+            report("torch-run", gpu=gpu, **compute(torch, f"cuda:{index}"))
+    report("loaded", libraries=libraries.loaded())
 
 
 def infer(

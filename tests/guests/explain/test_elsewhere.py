@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.explain.mending import mending
+from ortgpu_fix.guests.explain.fix import fix_for
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
@@ -142,7 +142,7 @@ def test_it_is_known_and_whose_it_is(log: str, code: str, program: str | None) -
     assert (found.code, found.origin) == (code, program)
     if program:
         assert (found.commands, found.fixable) == ((), False)
-        assert mending((found,), (), None).why == reason("mend-other-program")
+        assert fix_for((found,), (), None).why == reason("mend-other-program")
         (source,) = (each["source"] for each in RAW["origin"] if each["code"] == program)
         assert found.sources == (source,)
     for language in LANGUAGES:
@@ -173,8 +173,8 @@ def test_what_a_machine_without_a_gpu_prints_too_is_information(log: str) -> Non
     )
     assert (maybe.code, maybe.cause, maybe.remedy) == (wanted.code, wanted.cause, wanted.remedy)
     assert wanted.severity != "info"
-    assert mending((maybe,), (), None).why == reason("mend-if-wanted")
-    assert mending((maybe,), (), None).arguments == ()
+    assert fix_for((maybe,), (), None).why == reason("mend-if-wanted")
+    assert fix_for((maybe,), (), None).arguments == ()
 
 
 def test_where_ours_is_the_same_only_ours_is_told() -> None:

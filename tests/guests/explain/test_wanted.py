@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.explain.mending import mending
+from ortgpu_fix.guests.explain.fix import fix_for
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import Search, explain_log
@@ -40,8 +40,8 @@ def test_what_means_nothing_for_sure_is_not_the_reason_of_anything() -> None:
     harmless = "No registered plugin EP device found for 'CUDAExecutionProvider'\n"
 
     assert (only(harmless).severity, only(harmless).certain) == ("info", True)
-    assert mending([only(harmless)], (), None).why.code == "mend-by-hand"
-    assert mending([only(BUILD)], (), None).why.code == "mend-if-wanted"
+    assert fix_for([only(harmless)], (), None).why.code == "mend-by-hand"
+    assert fix_for([only(BUILD)], (), None).why.code == "mend-if-wanted"
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_nothing_is_promised_of_a_program_without_anything_of_ours(error: str) -
     assert (theirs.fixable, ours.fixable) == (False, True)
     assert "ortgpu-fix --apply" in ours.commands
     assert not [line for line in theirs.commands if line.startswith("ortgpu-fix")]
-    assert mending([theirs], (), None).why.code == "mend-by-hand"
+    assert fix_for([theirs], (), None).why.code == "mend-by-hand"
 
 
 def test_what_may_have_any_reason_is_looked_into_and_not_mended() -> None:
-    mends = mending(explain_log(WANTED + SESSION, TABLE), (), None)
+    mends = fix_for(explain_log(WANTED + SESSION, TABLE), (), None)
 
     assert (mends.why.code, mends.looks) == ("mend-effect", True)
 
@@ -99,7 +99,7 @@ def test_packages_mend_it_where_the_program_runs_on_them(log: str, why: str) -> 
     search = Search(TABLE)
     search.feed(log, joined=True)
     found = search.explanations()
-    mends = mending(found, (), None, by=search.mended_by(found))
+    mends = fix_for(found, (), None, by=search.fix_label(found))
 
     assert mends.why.code == why
     assert mends.arguments == ("--apply",)
@@ -127,7 +127,7 @@ def test_no_package_is_promised_to_a_program_that_brings_onnxruntime_itself(
     if origin:
         assert not found.fixable
         assert not found.commands
-        assert mending([found], (), None).why.code == "mend-other-program"
+        assert fix_for([found], (), None).why.code == "mend-other-program"
 
 
 @pytest.mark.parametrize("log", [OLD, "CUDNN failure 1001: CUDNN_STATUS_NOT_INITIALIZED"])
@@ -182,7 +182,7 @@ def test_what_loads_cuda_by_itself_is_told_which_of_its_releases_fit(
     search.feed(log, joined=True)
     found = search.explanations()
 
-    assert mending(found, (), None, by=search.mended_by(found)).why.code == why
+    assert fix_for(found, (), None, by=search.fix_label(found)).why.code == why
     assert (ITS_OWN in found[0].remedy) is besides
 
 

@@ -9,9 +9,9 @@ import pytest
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.guests.machines.common_facts import equivalence_key
-from ortgpu_fix.lock.locked_facts import locked_names, without_installed_set
+from ortgpu_fix.lock.locked_facts import names_in_locks, without_locked_packages
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 NAMES = ("nvidia-cublas-cu12", "numpy", "onnxruntime-gpu")
@@ -24,7 +24,7 @@ def here(
     document = synthetic.document(*packages, **machine)
     document["platform"] |= platform or {}
     options = PlanOptions(ignored_gpus=frozenset(ignored))
-    return situation(facts_json.from_json(document), options, MATRIX)
+    return situation_of(facts_json.from_json(document), options, MATRIX)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_other_packages_and_the_wheels_of_nvidia_stay_listed() -> None:
         onnxruntime={"distribution": "onnxruntime", "version": "1.22.0"},
         sources={"gpus": "nvml", "libraries": "search"},
     )
-    left = without_installed_set(facts, MATRIX, locked_names(MATRIX))
+    left = without_locked_packages(facts, MATRIX, names_in_locks(MATRIX))
 
     assert [(row.name, row.intact) for row in left.packages] == [
         ("user", True),

@@ -59,7 +59,7 @@ def test_the_machines() -> None:
     hosts = {"a": old_driver, "b": new_driver, "c": ancient, "d": newer_python}
     found = {row.name: row for row in compared(OLD, NEW, **hosts).hosts}
 
-    assert {name: row.falls_out for name, row in found.items()} == {
+    assert {name: row.loses_gpu_support for name, row in found.items()} == {
         "a": True,
         "b": False,
         "c": False,
@@ -76,7 +76,7 @@ def test_what_a_facts_file_has_is_compared_on_each_machine() -> None:
     seen = synthetic.facts("onnxruntime-gpu 1.31.0", driver="13.0", gpus=("9.0",))
     [host] = compared(OLD, seen, a=synthetic.facts(driver="12.2", gpus=("8.0",))).hosts
 
-    assert host.falls_out
+    assert host.loses_gpu_support
 
 
 def test_what_a_lock_installs_is_judged_as_a_check_of_it_does() -> None:
@@ -90,7 +90,7 @@ def test_what_a_lock_installs_is_judged_as_a_check_of_it_does() -> None:
     }
     for code, new in rows.items():
         [found] = compared(pins(*whole), pins(*new), a=machine).hosts
-        assert ([why.code for why in found.after], found.falls_out) == ([code], True)
+        assert ([why.code for why in found.after], found.loses_gpu_support) == ([code], True)
         [back] = compared(pins(*new), pins(*whole), a=machine).hosts
         assert back.after == ()
     [old] = compared(pins(*rows["lock-rival"]), pins(*whole), a=machine).hosts
@@ -109,7 +109,7 @@ def test_others_need_their_driver_too() -> None:
     old = pins("onnxruntime-gpu==1.18.0")
     new = pins("onnxruntime-gpu==1.18.0", "dataloader-cuda12==1.1")
     [host] = compared(old, new, a=synthetic.facts(driver="11.8")).hosts
-    assert ([why.code for why in host.after], host.falls_out) == (["driver-too-old"], True)
+    assert ([why.code for why in host.after], host.loses_gpu_support) == (["driver-too-old"], True)
 
 
 CUDNN = {"1.26.0": ("nvidia-cudnn-cu12", "9.10.2.21"), "1.29.0": ("nvidia-cudnn-cu13", "9.23.2.1")}
@@ -329,7 +329,7 @@ def test_what_nothing_loads_counts_where_it_was_loaded_before() -> None:
 
     assert [row.head for row in red] == ["", "a"]
     assert [why.code for why in lost.hosts[0].after] == ["libraries-not-loaded"]
-    assert lost.hosts[0].falls_out
+    assert lost.hosts[0].loses_gpu_support
     for found in (kept, locked, compared(whole, whole, a=machine)):
         assert (found.hosts[0].before, found.hosts[0].after) == ((), ())
 
@@ -385,7 +385,7 @@ def test_an_environment_of_another_processor() -> None:
 
     assert [why.code for why in told.after] == ["other-processor"]
     assert assumed.after == ()
-    assert not told.falls_out
+    assert not told.loses_gpu_support
 
 
 def test_the_python_that_runs_the_locks(tmp_path: Path) -> None:

@@ -122,7 +122,6 @@ some = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(fleets, st.sampled_from([{}, {"cuda": "12"}, {"onnxruntime": "<1.27"}]))
 @many
 @pytest.mark.slow
-@pytest.mark.exhaustive
 def test_40_fleets_get_what_works_on_every_machine(fleet: Fleet, options: Document) -> None:
     assert judge(fleet, plan(fleet, with_cpu=True, **options), TABLES, options) == []
 

@@ -11,7 +11,7 @@ from ortgpu_fix.facts.model import Gpu
 from ortgpu_fix.guests.machines.common_facts import common_facts
 from ortgpu_fix.guests.machines.facts_files import machine_names
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 
@@ -19,7 +19,7 @@ MATRIX = synthetic.matrix()
 def here(*packages: Any, libc: str | None = "glibc 2.35", **changes: Any) -> Situation:
     facts = synthetic.facts(*packages)
     platform = facts.platform._replace(libc=libc)
-    return situation(facts._replace(platform=platform, **changes), PlanOptions(), MATRIX)
+    return situation_of(facts._replace(platform=platform, **changes), PlanOptions(), MATRIX)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ortgpu_fix.facts.model import Gpu
 from ortgpu_fix.guests.machines.shared_wheels import sharing_machines
 from ortgpu_fix.guests.machines.split import FleetSolver
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 APP = {"name": "app", "version": "1", "requires": ["onnxruntime>=1.26"]}
@@ -22,7 +22,7 @@ def here(*packages: Any, libc: str | None = None, **machine: Any) -> Situation:
     facts = synthetic.facts(*packages, **machine)
     if libc is not None:
         facts = facts._replace(platform=facts.platform._replace(libc=libc))
-    return situation(facts, PlanOptions(), MATRIX)
+    return situation_of(facts, PlanOptions(), MATRIX)
 
 
 def solver(*situations: Situation) -> FleetSolver:

@@ -1,4 +1,4 @@
-"""Run one model on the CPU and on a GPU of the target environment, and tell what was measured.
+"""Run one model on the CPU and on a GPU of the target environment, and report what was measured.
 
     TARGET_PYTHON measure.py --scratch FOLDER [--lifeline] REQUEST
 
@@ -37,7 +37,7 @@ from . import measure_inputs as given_inputs
 from . import measure_session as sessions
 from . import measure_times as timing
 
-tell = common.tell
+report = common.report
 Request = Dict[str, Any]
 Found = List[Tuple[Dict[str, List[int]], Dict[str, Any]]]
 
@@ -49,13 +49,13 @@ def main(arguments: list[str]) -> None:
     options = common.start(parser, arguments)
     request: Request = options.request
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
-    tell("start", python=sys.version.split()[0], processors=processors())
-    gpus = any(row["provider"] == "cuda" for row in request["configurations"])
+    report("start", python=sys.version.split()[0], processors=processors())
+    gpus = any(configuration["provider"] == "cuda" for configuration in request["configurations"])
     if gpus:
         choose_gpu(request)
         libraries.add_windows_folders()
         libraries.load_before_import()
-    tell("doing", what="import")
+    report("doing", what="import")
     import numpy as np  # type: ignore[import-not-found,unused-ignore]
     import onnxruntime  # type: ignore[import-not-found,unused-ignore]
 
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> None:
     if silence:  # what is measured here is nobody else's business
         silence()
     version = getattr(onnxruntime, "__version__", None)
-    tell("onnxruntime", version=version)
+    report("onnxruntime", version=version)
     apart = None
     if gpus:
         common.preload(onnxruntime)
@@ -76,19 +76,19 @@ def main(arguments: list[str]) -> None:
     try:
         work(sessions.Tools(onnxruntime, np, request["model"], options.scratch, apart), request)
     except given_inputs.Refused as refused:
-        tell("refused", code=refused.code, values=refused.values)
+        report("refused", code=refused.code, values=refused.values)
     except MemoryError:
-        tell("refused", code="memory", values={})
-    tell("end")
+        report("refused", code="memory", values={})
+    report("end")
 
 
 def choose_gpu(request: Request) -> None:
-    """Tell which GPU it is, the first that is not to be ignored, and let every session use it."""
+    """Report which GPU it is, the first that is not to be ignored, and let every session use it."""
     machine = common.driver()
     (name, index), *_ = common.chosen(machine["gpus"], request.get("ignored", []))
-    tell("gpu", name=name, index=index)
-    for row in request["configurations"]:
-        row["device"] = index
+    report("gpu", name=name, index=index)
+    for configuration in request["configurations"]:
+        configuration["device"] = index
 
 
 def processors() -> int:
@@ -100,20 +100,20 @@ def processors() -> int:
 
 def work(tools: Any, request: Request) -> None:
     """Find shapes that the model takes, and do the task with each."""
-    tell("doing", what="load")
+    report("doing", what="load")
     try:
         reference = sessions.Session(tools, {"key": "cpu", "provider": "cpu"})
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        tell("refused", code="load", values={"error": common.short(error)})
+        report("refused", code="load", values={"error": common.short(error)})
         return
     inputs = reference.session.get_inputs()
     described = [
         [{"name": row.name, "type": row.type, "shape": list(row.shape)} for row in rows]
         for rows in (inputs, reference.session.get_outputs())
     ]
-    tell("model", inputs=described[0], outputs=described[1], threads=reference.threads)
+    report("model", inputs=described[0], outputs=described[1], threads=reference.threads)
     found = find_shapes(tools, reference, request)
-    tell("shapes", shapes=[shapes for shapes, _ in found], given=bool(request["shapes"]))
+    report("shapes", shapes=[shapes for shapes, _ in found], given=bool(request["shapes"]))
     timing.measure(tools, reference, found, request)
 
 
@@ -123,7 +123,7 @@ def find_shapes(tools: Any, reference: Any, request: Request) -> Found:
     for batch in [] if request["shapes"] else request.get("batches", []):
         more, problem = try_batch(tools, reference, found, batch)
         if problem:  # then the model takes no larger one either
-            tell("skipped", error=f"batch {batch}: {problem[:300]}")
+            report("skipped", error=f"batch {batch}: {problem[:300]}")
             break
         found += more
     return found
@@ -163,7 +163,7 @@ def try_shapes(tools: Any, reference: Any, given: Any) -> tuple[Any, Any]:
 
 def run_once(tools: Any, reference: Any, shapes: Any) -> tuple[Any, Any]:
     """Run the model on the CPU with inputs of these shapes; return the shapes and the inputs."""
-    tell("doing", what="try", shapes=shapes)
+    report("doing", what="try", shapes=shapes)
     feed = given_inputs.values(tools.np, reference.session.get_inputs(), shapes)
     reference.session.run(None, feed)
     return shapes, feed

@@ -50,7 +50,7 @@ class Refused(Exception):  # noqa: N818 - it is an answer
 
 def check_given(inputs: list[Any], given: Shapes) -> None:
     """Raise Refused where a given shape is not one that the model's input declares."""
-    declared = {row.name: list(row.shape) for row in inputs}
+    declared = {tensor.name: list(tensor.shape) for tensor in inputs}
     for name, shape in given.items():
         if name not in declared:
             raise Refused("input-unknown", name=name, inputs=", ".join(declared))
@@ -84,11 +84,11 @@ def fill(
     """
     bound = {
         name: size
-        for row in inputs
-        for name, size in zip(row.shape, given.get(row.name, ()))
+        for tensor in inputs
+        for name, size in zip(tensor.shape, given.get(tensor.name, ()))
         if is_named(name)
     }
-    batches = {row.shape[0] for row in inputs if len(row.shape) > 1}
+    batches = {tensor.shape[0] for tensor in inputs if len(tensor.shape) > 1}
 
     def size_of(name: Dimension, at: int, rank: int) -> int:
         if isinstance(name, int) and name >= 0:
@@ -115,15 +115,15 @@ def fill(
         return length if everywhere or last or sequence else 1
 
     return {
-        row.name: list(given[row.name])
-        if row.name in given
-        else [size_of(name, at, len(row.shape)) for at, name in enumerate(row.shape)]
-        for row in inputs
+        tensor.name: list(given[tensor.name])
+        if tensor.name in given
+        else [size_of(name, at, len(tensor.shape)) for at, name in enumerate(tensor.shape)]
+        for tensor in inputs
     }
 
 
 def is_named(name: Dimension) -> bool:
-    """Tell whether a free dimension has a name, which others may have, too."""
+    """Return whether a free dimension has a name, which others may have, too."""
     return isinstance(name, str) and name not in {"", "?"}
 
 
@@ -133,18 +133,18 @@ def batched(inputs: list[Any], shapes: Shapes, batch: int, *, anonymous: bool) -
     A dimension of the same name elsewhere is a number of items, too; `anonymous`: so is every
     other free one that is one, for not every model names them.
     """
-    names = {row.shape[0] for row in inputs if row.shape and is_named(row.shape[0])}
+    names = {tensor.shape[0] for tensor in inputs if tensor.shape and is_named(tensor.shape[0])}
 
     def size_of(name: Dimension, at: int, size: int) -> int:
         items = at == 0 or name in names or (anonymous and size == 1)
         return batch if items and not isinstance(name, int) else size
 
     return {
-        row.name: [
+        tensor.name: [
             size_of(name, at, size)
-            for at, (name, size) in enumerate(zip(row.shape, shapes[row.name]))
+            for at, (name, size) in enumerate(zip(tensor.shape, shapes[tensor.name]))
         ]
-        for row in inputs
+        for tensor in inputs
     }
 
 
@@ -153,14 +153,14 @@ def values(np: Any, inputs: list[Any], shapes: Shapes) -> dict[str, Any]:
     chance = np.random.RandomState(20)
     longest = max((shape[-1] for shape in shapes.values() if len(shape) > 1), default=1)
     arrays = {}
-    for row in inputs:
-        kind, shape = NUMPY_TYPES.get(row.type), shapes[row.name]
+    for tensor in inputs:
+        kind, shape = NUMPY_TYPES.get(tensor.type), shapes[tensor.name]
         if kind is None:
-            raise Refused("input-type", name=row.name, type=row.type)
+            raise Refused("input-type", name=tensor.name, type=tensor.type)
         if math.prod(shape) * max(np.dtype(kind).itemsize, 1) > LARGE:
-            raise Refused("shape-large", name=row.name, shape="x".join(map(str, shape)))
+            raise Refused("shape-large", name=tensor.name, shape="x".join(map(str, shape)))
         if kind.startswith("float"):
-            arrays[row.name] = np.asarray(chance.random_sample(shape)).astype(kind)
+            arrays[tensor.name] = np.asarray(chance.random_sample(shape)).astype(kind)
             continue
         meanings = (
             ("", "text" if kind == "object" else None),
@@ -171,10 +171,10 @@ def values(np: Any, inputs: list[Any], shapes: Shapes) -> dict[str, Any]:
             (r"_?len(gth)?s?$", longest),
             (r"position", np.arange(shape[-1]) if shape else None),
         )
-        name, above = row.name.lower(), 256 if kind in {"uint8", "int16", "uint16"} else 2
+        name, above = tensor.name.lower(), 256 if kind in {"uint8", "int16", "uint16"} else 2
         meant = (value for form, value in meanings if value is not None and re.search(form, name))
         value = next(meant, None)
         if value is None:
             value = np.asarray(chance.randint(0, above, shape))
-        arrays[row.name] = np.broadcast_to(value, shape).astype(kind)
+        arrays[tensor.name] = np.broadcast_to(value, shape).astype(kind)
     return arrays

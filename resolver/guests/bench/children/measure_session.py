@@ -79,7 +79,7 @@ class Session:
         after = threads()
         self.threads = after - before + 1 if before and after else None
         self.session.disable_fallback()
-        self.outputs = [row.name for row in self.session.get_outputs()]
+        self.outputs = [output.name for output in self.session.get_outputs()]
 
     def run(self, number: int, feed: Feed, expected: list[Any] | None = None) -> float:
         """Run with the inputs of shape `number`; return how many milliseconds it took.
@@ -173,7 +173,7 @@ def own_times(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], in
 
 
 def threads() -> int | None:
-    """Return how many threads this process has; None where the system does not tell."""
+    """Return how many threads this process has; None where the system does not say."""
     try:
         return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - the 3.8 way
     except OSError:
@@ -181,7 +181,7 @@ def threads() -> int | None:
 
 
 def free_memory(device: int) -> int | None:
-    """Return the free bytes of a GPU, over all processes; None where the driver does not tell."""
+    """Return the free bytes of a GPU, over all processes; None where the driver does not say."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
     handle, context = ctypes.c_int(0), ctypes.c_void_p()

@@ -27,7 +27,7 @@ STEADY_BLOCKS, MOST_BLOCKS = 4, 12
 CYCLES = 3
 """How often all shapes are run in turn, to see what a change of shape costs."""
 Found = List[Tuple[Any, Any]]
-tell = common.tell
+report = common.report
 
 
 def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -> None:
@@ -37,10 +37,10 @@ def measure(tools: Any, reference: Any, found: Found, request: dict[str, Any]) -
         together(tools, found, expected, request["configurations"], request["seconds"])
         return
     again = reference.session.run(reference.outputs, found[0][1])
-    tell("repeated", outputs=rows_of(tools, reference, again, expected[0]))  # the random differ
-    for row in request["configurations"]:
-        for session in together(tools, found, expected, [row], 0):
-            tried(session.key, None, partial(tell_placement, session, found[0][1]))
+    report("repeated", outputs=rows_of(tools, reference, again, expected[0]))  # the random differ
+    for configuration in request["configurations"]:
+        for session in together(tools, found, expected, [configuration], 0):
+            tried(session.key, None, partial(report_placement, session, found[0][1]))
 
 
 def together(
@@ -70,47 +70,47 @@ def together(
 
 
 def tried(key: str, shape: int | None, step: Callable[[], None]) -> bool:
-    """Do `step`, and tell where it fails; return whether it did not."""
+    """Do `step`, and report where it fails; return whether it did not."""
     try:
         step()
     except Exception as error:  # noqa: BLE001 - an answer like every other
-        tell("failed", key=key, shape=shape, error=common.short(error))
+        report("failed", key=key, shape=shape, error=common.short(error))
         return False
     return True
 
 
-def create(tools: Any, row: dict[str, Any], running: list[Any], *, profile: bool) -> None:
+def create(tools: Any, configuration: dict[str, Any], running: list[Any], *, profile: bool) -> None:
     """Make a session for a configuration, and add it to those that are `running`."""
-    tell("doing", what="session", key=row["key"])
-    tools.log(placement=profile and row["provider"] == "cuda")
-    session = measure_session.Session(tools, row, profile=profile)
+    report("doing", what="session", key=configuration["key"])
+    tools.log(placement=profile and configuration["provider"] == "cuda")
+    session = measure_session.Session(tools, configuration, profile=profile)
     tools.log(placement=False)
     providers = session.session.get_providers()
-    tell("session", key=session.key, create_ms=session.create_ms, providers=providers)
+    report("session", key=session.key, create_ms=session.create_ms, providers=providers)
     running.append(session)
 
 
 def begin(tools: Any, session: Any, number: int, feed: Any, expected: list[list[Any]]) -> None:
     """Run a shape for the first time, and until it is warm; compare what comes out."""
-    tell("doing", what="run", key=session.key, shape=number)
+    report("doing", what="run", key=session.key, shape=number)
     first = session.run(number, feed, expected[number])
-    tell("times", key=session.key, shape=number, kind="first", ms=[first])
+    report("times", key=session.key, shape=number, kind="first", ms=[first])
     warm = [session.run(number, feed, expected[number]) for _ in range(WARM_RUNS)]
-    tell("times", key=session.key, shape=number, kind="warm", ms=warm)
+    report("times", key=session.key, shape=number, kind="warm", ms=warm)
     if session.on_gpu:
         rows = rows_of(tools, session, session.results(number, feed), expected[number])
-        tell("outputs", key=session.key, shape=number, outputs=rows)
+        report("outputs", key=session.key, shape=number, outputs=rows)
 
 
-def tell_placement(session: Any, feed: Any) -> None:
-    """Run the first shape once more; tell the memory of it all, and where its nodes ran."""
+def report_placement(session: Any, feed: Any) -> None:
+    """Run the first shape once more; report the memory of it all, and where its nodes ran."""
     session.run(0, feed)
     if session.free_before is not None:
         after = measure_session.free_memory(session.device)
         if after is not None:
-            tell("memory", key=session.key, bytes=max(0, session.free_before - after))
+            report("memory", key=session.key, bytes=max(0, session.free_before - after))
     events, broken = session.placement()
-    tell("profile", key=session.key, events=events, broken=broken)
+    report("profile", key=session.key, events=events, broken=broken)
 
 
 def rows_of(
@@ -130,10 +130,10 @@ def steadily(running: list[Any], number: int, feed: Any, ends: float) -> None:
         if block and time.monotonic() >= ends:
             return
         for session in running:
-            tell("doing", what="measure", key=session.key, shape=number)
+            report("doing", what="measure", key=session.key, shape=number)
             times = stretch(session, number, feed)
             medians[session.key].append(statistics.median(times))
-            tell("times", key=session.key, shape=number, kind="steady", ms=times)
+            report("times", key=session.key, shape=number, kind="steady", ms=times)
         if all(is_steady(found) for found in medians.values()):
             return
 
@@ -150,7 +150,7 @@ def stretch(session: Any, number: int, feed: Any) -> list[float]:
 
 
 def is_steady(medians: list[float]) -> bool:
-    """Tell whether the last stretches took the same time."""
+    """Return whether the last stretches took the same time."""
     last = medians[-STEADY_BLOCKS:]
     if len(last) < STEADY_BLOCKS:
         return False
@@ -158,12 +158,12 @@ def is_steady(medians: list[float]) -> bool:
 
 
 def changing(running: list[Any], found: Found, ends: float) -> None:
-    """Run all shapes in turn, each known by now; tell what a run takes after another shape."""
+    """Run all shapes in turn, each known by now; report what a run takes after another shape."""
     for cycle in range(CYCLES):
         if cycle and time.monotonic() >= ends:
             return
         for session in running:
             for number, (_, feed) in enumerate(found):
-                tell("doing", what="change", key=session.key, shape=number)
+                report("doing", what="change", key=session.key, shape=number)
                 ms = session.run(number, feed)
-                tell("times", key=session.key, shape=number, kind="changed", ms=[ms])
+                report("times", key=session.key, shape=number, kind="changed", ms=[ms])

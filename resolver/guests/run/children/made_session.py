@@ -1,4 +1,4 @@
-"""What is told of a session that is made: what it asked for, who made it, and what it got."""
+"""What is reported of a session that is made: what it asked for, who made it, and what it got."""
 
 # Importing pathlib would take as long as all the rest:
 # ruff: noqa: ANN401, PTH100, PTH120
@@ -12,8 +12,8 @@ import threading
 import time
 import weakref
 
+from .reporting import HOOK, milliseconds, replace, said
 from .standard_error import WORDS
-from .telling import HOOK, milliseconds, replace, said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def frames(skipped: str) -> list[list[Any]]:
 
 
 def wants_more(asked: list[list[Any]] | None) -> bool:
-    """Tell whether more than the CPU is asked for."""
+    """Return whether more than the CPU is asked for."""
     return any(name not in PLAIN for name, _ in asked or ())
 
 
 @contextlib.contextmanager
-def told(values: dict[str, Any], *, listen: bool) -> Iterator[dict[str, Any]]:
-    """Give what is told of the session that is made meanwhile: its time, words and errors."""
+def reported(values: dict[str, Any], *, listen: bool) -> Iterator[dict[str, Any]]:
+    """Report of the session that is made meanwhile its time, words and errors."""
     errors: list[str] = []
     MAKING.errors = errors
     begin = WORDS.begin() if listen else None
@@ -84,7 +84,7 @@ def model_of(model: Any) -> dict[str, Any]:
 
 
 HELD: weakref.WeakKeyDictionary[Any, list[list[Any]] | None] = weakref.WeakKeyDictionary()
-"""The providers, or the policy, that settings hold; the libraries do not tell them."""
+"""The providers, or the policy, that settings hold; the libraries do not return them."""
 
 
 def holding(change: Callable[..., list[list[Any]] | None], original: Any) -> Any:

@@ -3,7 +3,7 @@
 `PYTHONPATH` has our folder in front, so every Python of the user's program begins with this file.
 It takes the folder out of `sys.path` and imports the next `sitecustomize`, or fails to as before.
 `watch` does the work, and is read, with the modules here, only when one of those libraries is
-imported. What this Python starts is told: where it has another PYTHONPATH, nobody looks into
+imported. What this Python starts is reported: where it has another PYTHONPATH, nobody looks into
 it. The standard library alone; every Python understands what is here, from 3.8 on it does
 something.
 """
@@ -26,9 +26,9 @@ STARTS["os.spawn"] = (1, 2, 3)
 
 Source: https://docs.python.org/3/library/audit_events.html
 """
-TOLD = set()
-"""The programs that were told, by their first words."""
-MOST_TOLD = 500
+REPORTED = set()
+"""The programs that were reported, by their first words."""
+MOST_REPORTED = 500
 
 
 class Finder:
@@ -58,7 +58,7 @@ def watch():
     return import_module(NAME + ".watch")
 
 
-def tell_of_process():
+def report_process():
     """Leave a file that says which Python this is; without `json`, which takes long to import."""
     text = '{"event": "process", "pid": %d, "parent": %d, "python": "%s", "program": "%s"}\n'
     python = ".".join(str(number) for number in sys.version_info[:3])
@@ -83,24 +83,24 @@ def write(text):
 
 
 def heard(event, arguments):
-    """Tell of a program that is started where our folder may not be read: no event may fail."""
+    """Report a program that is started where our folder may not be read: no event may fail."""
     if event in STARTS:
         try:  # noqa: SIM105 - contextlib would have to be imported
-            tell_of_start(*(arguments[at] for at in STARTS[event]))
+            report_start(*(arguments[at] for at in STARTS[event]))
         except Exception:  # noqa: BLE001, S110
             pass
 
 
-def tell_of_start(program, words, environ):
-    """Tell of a program that this Python starts, and whether our folder is in its PYTHONPATH."""
+def report_start(program, words, environ):
+    """Report a program that this Python starts, and whether our folder is in its PYTHONPATH."""
     words = [words] if isinstance(words, (str, bytes)) else list(words)
     words = [os.fsdecode(word) for word in [program or words[0], *words[1:]]]
     environ = os.environ if environ is None else environ
     places = environ.get("PYTHONPATH") or environ.get(b"PYTHONPATH") or ""
     hooked = FOLDER in os.fsdecode(places).split(os.pathsep)
     said = '", "'.join(plain(word) for word in words[:8])
-    if said not in TOLD and len(TOLD) < MOST_TOLD:
-        TOLD.add(said)
+    if said not in REPORTED and len(REPORTED) < MOST_REPORTED:
+        REPORTED.add(said)
         text = '{"event": "start", "pid": %d, "hooked": %s, "words": ["%s"]}\n'
         write(text % (os.getpid(), str(hooked).lower(), said))
 
@@ -122,7 +122,7 @@ if sys.version_info >= (3, 8):
     sys.meta_path.insert(0, Finder())
     sys.addaudithook(heard)
     try:  # noqa: SIM105 - contextlib would have to be imported
-        tell_of_process()
+        report_process()
     except Exception:  # noqa: BLE001, S110 - the starter is gone
         pass
 sys.path[:] = [place for place in sys.path if os.path.abspath(place) != FOLDER or not place]

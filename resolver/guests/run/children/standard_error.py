@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from .telling import FOLDER, Process, replace
+from .reporting import FOLDER, Process, replace
 
 if sys.platform == "win32":
     import _winapi as starters
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_WORDS = 16_384
-"""Bytes of onnxruntime's words that are told of one session."""
+"""Bytes of onnxruntime's words that are reported of one session."""
 
 
 class Words:

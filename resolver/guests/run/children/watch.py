@@ -16,9 +16,9 @@ import os
 import sys
 import threading
 
-from .made_session import HELD, frames, hold, model_of, told
+from .made_session import HELD, frames, hold, model_of, reported
+from .reporting import LAST, Process, renew_runs, replace, report, report_last, report_library, said
 from .standard_error import WORDS
-from .telling import LAST, Process, renew_runs, replace, said, tell, tell_last, tell_library
 from .watch_onnxruntime import after_collection, after_onnxruntime
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def after_ctranslate2(module: Any) -> None:
     """Look at what CTranslate2 makes on a device: `Translator(path, device="cuda")`."""
-    tell_library("ctranslate2", sys.modules.get("ctranslate2.version"), module)
+    report_library("ctranslate2", sys.modules.get("ctranslate2.version"), module)
     folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
     for kind in list(vars(module).values()):
         create = vars(kind).get("__init__") if isinstance(kind, type) else None
@@ -41,7 +41,7 @@ def after_ctranslate2(module: Any) -> None:
 
 def after_genai(module: Any) -> None:
     """Look at the models of onnxruntime-genai."""
-    tell_library("onnxruntime-genai", sys.modules.get("onnxruntime_genai"), module)
+    report_library("onnxruntime-genai", sys.modules.get("onnxruntime_genai"), module)
     folder = os.path.dirname(os.path.abspath(module.__file__)) + os.sep
     replace(module.Model, "__init__", functools.partial(making_other, "onnxruntime-genai", folder))
     hold(
@@ -53,7 +53,7 @@ def after_genai(module: Any) -> None:
 
 
 def making_other(library: str, folder: str, original: Any) -> Any:
-    """Return the `__init__` of another library's model that tells of it."""
+    """Return the `__init__` of another library's model that reports it."""
 
     def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
         values: dict[str, Any] = {"library": library, "asked": None}
@@ -67,7 +67,7 @@ def making_other(library: str, folder: str, original: Any) -> Any:
                 else [[named.get("device", given[1] if len(given) > 1 else "cpu"), {}]]
             )
         try:
-            with told(values, listen=True):
+            with reported(values, listen=True):
                 original(self, *given, **named)
         finally:
             with contextlib.suppress(Exception):
@@ -78,7 +78,7 @@ def making_other(library: str, folder: str, original: Any) -> Any:
                     computes = getattr(self, "compute_type", None)
                     values["got"] = [str(device).lower()]
                     values["options"] = {device: {"compute_type": computes}} if computes else {}
-                tell("session", **values)
+                report("session", **values)
 
     return __init__
 
@@ -92,12 +92,12 @@ def genai_asked(path: Any) -> list[list[Any]] | None:
     return [[name, {}] for each in options.get("provider_options", ()) for name in each]
 
 
-def tell_torch() -> None:
-    """Tell of torch: its CUDA, and whether it was used."""
+def report_torch() -> None:
+    """Report torch: its CUDA, and whether it was used."""
     torch = sys.modules.get("torch")
     if torch is not None:
         device = getattr(torch, "get_default_device", None)
-        tell(
+        report(
             "torch",
             version=str(torch.__version__),
             cuda=torch.version.cuda,
@@ -129,7 +129,7 @@ class Loader:
         return getattr(self.loader, name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module; an import that fails is told too."""
+        """Run the module; an import that fails is reported too."""
         module.__loader__ = self.loader
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
@@ -138,7 +138,7 @@ class Loader:
         except Exception as error:
             if self.name == "onnxruntime":
                 values = {"name": self.name, "file": module.__file__}
-                tell("library", executable=sys.executable, error=said(error), **values)
+                report("library", executable=sys.executable, error=said(error), **values)
             raise
         with contextlib.suppress(Exception):
             AFTER[self.name](module)
@@ -160,7 +160,7 @@ def find_spec(finder: Any, name: str, path: Any, target: Any) -> ModuleSpec | No
                 spec.loader = loader
             return spec
     if name == "onnxruntime":
-        tell("missing", name=name, executable=sys.executable)
+        report("missing", name=name, executable=sys.executable)
     return None
 
 
@@ -171,8 +171,8 @@ def after_fork() -> None:
     renew_runs()
 
 
-LAST.append(tell_torch)
+LAST.append(report_torch)
 Process.begin()
-atexit.register(tell_last)
+atexit.register(report_last)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=after_fork)

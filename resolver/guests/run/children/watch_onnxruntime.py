@@ -15,8 +15,8 @@ import sys
 import threading
 import time
 
-from .made_session import HELD, MAKING, frames, got, hold, model_of, told, wants_more
-from .telling import LAST, RUNS, Process, Runs, replace, said, tell, tell_library
+from .made_session import HELD, MAKING, frames, got, hold, model_of, reported, wants_more
+from .reporting import LAST, RUNS, Process, Runs, replace, report, report_library, said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 KEY = "_ortgpu_fix_runs"
 """Of the attribute of a session that holds its runs."""
 SERVICE = "_ortgpu_fix_libraries.service"
-"""Of what `--apply` installs: it gives CUDA to sessions that name no provider, where told to."""
+"""Of what `--apply` installs: it gives CUDA to sessions that name no provider, where asked to."""
 CUDA = "CUDAExecutionProvider"
 LOOKED: set[str] = set()
 """The packages whose code asked what the build has."""
 
 
 def after_onnxruntime(module: Any) -> None:
-    """Tell that onnxruntime is there, and what its build has: nothing, where it is not whole."""
+    """Report onnxruntime, and what its build has: nothing, where it is not whole."""
     available = getattr(module, "get_available_providers", list)
-    tell_library("onnxruntime", module, module, available=list(available()))
+    report_library("onnxruntime", module, module, available=list(available()))
     for question in ("get_available_providers", "get_device"):
         if hasattr(module, question):
             replace(module, question, looking)
@@ -55,8 +55,8 @@ def package_of(module: Any) -> str:
     return str(module).partition(".")[0]
 
 
-def tell_hollow() -> None:
-    """Tell of an onnxruntime that is a folder alone, which no loader runs."""
+def report_hollow() -> None:
+    """Report an onnxruntime that is a folder alone, which no loader runs."""
     onnxruntime = sys.modules.get("onnxruntime")
     if onnxruntime is not None and not getattr(onnxruntime, "__file__", None):
         after_onnxruntime(onnxruntime)
@@ -89,7 +89,7 @@ def after_collection(module: Any) -> None:
 
 
 def making(module: Any, folder: str, original: Any) -> Any:
-    """Return the `__init__` that tells of the session."""
+    """Return the `__init__` that reports the session."""
 
     def __init__(self: Any, *given: Any, **named: Any) -> None:  # noqa: N807
         values: dict[str, Any] = {"library": "onnxruntime", "asked": None}
@@ -109,7 +109,7 @@ def making(module: Any, folder: str, original: Any) -> Any:
             pass
         listen = wants_more(values["asked"]) or bool(values.get("by_options"))
         try:
-            with told(values, listen=listen):
+            with reported(values, listen=listen):
                 original(self, *given, **named)
         finally:
             with contextlib.suppress(Exception):
@@ -122,13 +122,13 @@ def making(module: Any, folder: str, original: Any) -> Any:
                     runs = Runs(values["id"])
                     RUNS.add(runs)
                     self.__dict__[KEY] = runs
-                tell("session", **values)
+                report("session", **values)
 
     return __init__
 
 
 def has_looked(callers: list[list[Any]]) -> bool:
-    """Tell whether one of those who made a session asked what the build has.
+    """Return whether one of those who made a session asked what the build has.
 
     The program itself may have asked for its log alone: it counts where it made the session.
     """
@@ -175,7 +175,7 @@ def trying(original: Any) -> Any:
 
 
 def changing(module: Any, original: Any) -> Any:
-    """Return the `set_providers` that tells of it; `run` calls it where CUDA fails."""
+    """Return the `set_providers` that reports it; `run` calls it where CUDA fails."""
 
     def set_providers(self: Any, providers: Any = None, provider_options: Any = None) -> Any:
         values: dict[str, Any] = {}
@@ -185,11 +185,11 @@ def changing(module: Any, original: Any) -> Any:
             values["by_user"] = caller != module.__file__
             failed = sys.exc_info()[1]
             values["failed"] = said(failed) if failed and not values["by_user"] else None
-        with told(values, listen=wants_more(values.get("asked"))):
+        with reported(values, listen=wants_more(values.get("asked"))):
             result = original(self, providers, provider_options)
         with contextlib.suppress(Exception):
             values.update(got(self))
-            tell("providers", id=self.__dict__[KEY].name, **values)
+            report("providers", id=self.__dict__[KEY].name, **values)
         return result
 
     return set_providers
@@ -220,4 +220,4 @@ def running(argument: str | None, waits: bool, original: Any) -> Any:  # noqa: F
     return run
 
 
-LAST.append(tell_hollow)
+LAST.append(report_hollow)

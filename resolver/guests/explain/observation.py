@@ -32,7 +32,7 @@ NO_WHEEL = frozenset({"no-wheel-python", "no-wheel-platform", "glibc-too-old", "
 MISSING = frozenset(
     {"gpu-build-missing", "library-missing", "requirement-missing", "tensorrt-missing"}
 )
-"""Findings of what is not there: no text that lists no packages tells that."""
+"""Findings of what is not there: no text that lists no packages shows that."""
 IN_PLACE = {"onnxruntime-shadowed": "here-not-shadowed", "environment-moved": "here-in-place"}
 """What is said of an environment that was looked at, and has no such failure."""
 
@@ -41,7 +41,7 @@ CUDNN = "nvidia-cudnn"
 FAMILIES = {"curand": "nvidia-curand", "cudnn": CUDNN, "cudnn-part": CUDNN}
 """How the wheels begin that bring a part which several majors of CUDA have under one name."""
 OTHERS_CUDNN = "here-others-cudnn"
-"""Why it is so here where an installed package wants another cuDNN than the set has."""
+"""Why it is so here where an installed package wants another cuDNN than the plan has."""
 DRIVER_UNSEEN = "here-driver-unseen"
 """Why it is not so here where the driver is new enough, and the program did not see it."""
 
@@ -51,7 +51,7 @@ _FILE_MAJOR = re.compile(r"(?:\.so\.|64_)(\d{1,2})(?!\d)")
 """`8` in `libcudnn_ops_infer.so.8` and `cudnn_ops_infer64_8.dll`: the major of its wheel."""
 
 
-class Here(NamedTuple):
+class Observation(NamedTuple):
     """What the machine says of one explanation."""
 
     state: State
@@ -61,24 +61,24 @@ class Here(NamedTuple):
     """What is there instead, or why it cannot be seen: a label of the texts."""
 
 
-def look(
+def observe(
     explanations: Sequence[Explanation],
     table: FailureTable,
     facts: Facts,
     plan: Plan,
     releases: Collection[str] = (),
-) -> tuple[Here, ...]:
+) -> tuple[Observation, ...]:
     """Return what the machine says of each explanation; `releases`: those that the matrix holds."""
-    return tuple(_look(each, table, facts, plan, releases) for each in explanations)
+    return tuple(_observe(each, table, facts, plan, releases) for each in explanations)
 
 
-def _look(
+def _observe(
     explanation: Explanation,
     table: FailureTable,
     facts: Facts,
     plan: Plan,
     releases: Collection[str],
-) -> Here:
+) -> Observation:
     row = table.by_code[explanation.code]
     elsewhere = _elsewhere(explanation, row, facts)
     if elsewhere is not None:
@@ -94,26 +94,30 @@ def _look(
     return _of_plan(explanation, table, facts, plan)
 
 
-def _elsewhere(explanation: Explanation, row: Failure, facts: Facts) -> Here | None:
+def _elsewhere(explanation: Explanation, row: Failure, facts: Facts) -> Observation | None:
     """Return what is said where such a failure cannot be here, or not be seen; else None."""
     if explanation.origin is not None:
-        return Here("unseen", why=reason("here-other-program"))
+        return Observation("unseen", why=reason("here-other-program"))
     if row.about == "memory":
-        return Here("unseen", why=reason("here-memory"))
+        return Observation("unseen", why=reason("here-memory"))
     if row.about in WINDOWS_ONLY and facts.platform.system != "windows":
-        return Here("not-so", why=reason("here-linux"))
+        return Observation("not-so", why=reason("here-linux"))
     if row.about == "platform":  # facts are of Linux and of Windows alone
-        return Here("not-so", why=reason("here-system", system=facts.platform.system.title()))
+        return Observation(
+            "not-so", why=reason("here-system", system=facts.platform.system.title())
+        )
     if row.about == "torch" and facts.package(TORCH) is None:
         if OTHER_PACKAGES in facts.sources:
-            return Here("unseen", why=reason("here-no-list"))
-        return Here("not-so", why=reason("here-without", name=TORCH))
+            return Observation("unseen", why=reason("here-no-list"))
+        return Observation("not-so", why=reason("here-without", name=TORCH))
     if row.glibc and _of_libc(row.glibc, facts).state == "confirmed":  # older: it is not seen there
         return _of_libc(row.glibc, facts)._replace(state="not-so")
     return None
 
 
-def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: Plan) -> Here:
+def _of_plan(
+    explanation: Explanation, table: FailureTable, facts: Facts, plan: Plan
+) -> Observation:
     """Say whether the plan has the findings that a row names, of the libraries that a log names."""
     row = table.by_code[explanation.code]
     known = tuple(
@@ -127,31 +131,35 @@ def _of_plan(explanation: Explanation, table: FailureTable, facts: Facts, plan: 
     user = next((each for each in plan.consumers if {*each.needs} & {*explanation.libraries}), None)
     if user is not None and user.cudnn not in {None, *_cudnn_majors(plan)}:
         values = {"name": user.name, "version": user.version, "cudnn": str(user.cudnn)}
-        return Here("confirmed", why=reason(OTHERS_CUDNN, **values))
+        return Observation("confirmed", why=reason(OTHERS_CUDNN, **values))
     if shown and OTHER_PACKAGES in facts.sources:
         shown = tuple(each for each in shown if each.code not in MISSING)
         if not shown:
-            return Here("unseen", why=reason("here-no-list"))
+            return Observation("unseen", why=reason("here-no-list"))
     if shown:
-        return Here("confirmed", findings=shown)
+        return Observation("confirmed", findings=shown)
     if known:
-        return Here("unseen", why=reason("here-only-there"))
+        return Observation("unseen", why=reason("here-only-there"))
     if row.code == "libraries-mixed" and (before := _on_search_path(facts)):
-        return Here("confirmed", why=reason("here-search-path", path=before))
+        return Observation("confirmed", why=reason("here-search-path", path=before))
     if not row.findings:
-        return Here("unseen", why=reason("here-only-there"))
+        return Observation("unseen", why=reason("here-only-there"))
     if row.code == "device-id-invalid" and facts.gpus:
-        return Here("unseen", why=reason("here-gpus", count=str(len(facts.gpus))))
+        return Observation("unseen", why=reason("here-gpus", count=str(len(facts.gpus))))
     if row.code == "driver-too-old" and _is_driver_unseen(explanation, facts, plan):
-        return Here("not-so", why=reason(DRIVER_UNSEEN))
+        return Observation("not-so", why=reason(DRIVER_UNSEEN))
     instead = _instead(row, facts, plan)
-    return Here("not-so", why=instead) if instead else Here("unseen", why=_unseen(row, facts, plan))
+    return (
+        Observation("not-so", why=instead)
+        if instead
+        else Observation("unseen", why=_unseen(row, facts, plan))
+    )
 
 
 def _comes(library: LibraryName, plan: Plan) -> bool:
-    """Tell whether `plan` brings the wheel of `library`, or what a provider or NVRTC may lack.
+    """Return whether `plan` brings the wheel of `library`, or what a provider or NVRTC may lack.
 
-    Which wheel has a part of NVRTC no name tells.
+    No name says which wheel has a part of NVRTC.
     """
     if library.part.startswith(("provider", "nvrtc")):
         return bool(plan.install)
@@ -164,7 +172,7 @@ def _comes(library: LibraryName, plan: Plan) -> bool:
 
 
 def _cudnn_majors(plan: Plan) -> set[str]:
-    """Return the major of the cuDNN that the set has."""
+    """Return the major of the cuDNN that the plan has."""
     return {each.version.split(".")[0] for each in plan.selection if each.name.startswith(CUDNN)}
 
 
@@ -198,12 +206,12 @@ def _instead(row: Failure, facts: Facts, plan: Plan) -> Reason | None:
         return reason("here-package", name=package.name, version=package.version)
     if row.about == "gpu-code" and facts.gpus and build is not None:
         return reason("here-gpu-code", version=build.version or "?")
-    healthy = seen and plan.verdict == "healthy" and not plan.outside
+    healthy = seen and plan.verdict == "healthy" and not plan.unfixable
     return reason("here-healthy") if healthy else None
 
 
 def _driver_here(driver: Driver, source: str) -> Reason | None:
-    """Say which driver works here. A text tells which is installed, not what its program met."""
+    """Say which driver works here. A text says which is installed, not what its program met."""
     version = driver.version or "?"
     if source.startswith(TEXT):
         return None
@@ -213,15 +221,17 @@ def _driver_here(driver: Driver, source: str) -> Reason | None:
 
 
 def _is_driver_unseen(explanation: Explanation, facts: Facts, plan: Plan) -> bool:
-    """Tell whether the driver of a text runs the release there, or any where it names none.
+    """Return whether the driver of a text runs the release there, or any where it names none.
 
     CUDA says the same where it finds no driver at all.
     """
     named = facts.package(GPU_BUILD) is not None  # it is no finding, so it works
-    newer = any(each.code == "driver-too-old" for row in plan.rejected for each in row.reasons)
-    told = facts.sources.get("driver", "").startswith(TEXT) and plan.verdict != "impossible"
+    newer = any(
+        each.code == "driver-too-old" for rejection in plan.rejected for each in rejection.reasons
+    )
+    described = facts.sources.get("driver", "").startswith(TEXT) and plan.verdict != "impossible"
     either = any(map(_INSUFFICIENT.search, _lines(explanation)))
-    return told and either and (named or not newer)
+    return described and either and (named or not newer)
 
 
 def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:
@@ -233,24 +243,24 @@ def _unseen(row: Failure, facts: Facts, plan: Plan) -> Reason:
     return reason("here-no-files" if PACKAGE_FILES in facts.sources else "here-only-there")
 
 
-def _of_release(releases: SpecifierSet, facts: Facts) -> Here:
+def _of_release(releases: SpecifierSet, facts: Facts) -> Observation:
     """Return what is said of a failure that only some releases of onnxruntime-gpu have."""
     build = facts.onnxruntime
     if build is None or build.version is None:
-        return Here("unseen", why=reason("here-no-gpu-build"))
+        return Observation("unseen", why=reason("here-no-gpu-build"))
     state: State = "confirmed" if releases.contains(build.version) else "not-so"
-    return Here(state, why=reason("here-release", version=build.version))
+    return Observation(state, why=reason("here-release", version=build.version))
 
 
-def _of_libc(floor: str | None, facts: Facts) -> Here:
+def _of_libc(floor: str | None, facts: Facts) -> Observation:
     """Say whether the C library here is older than the glibc that a log names."""
     found = facts.platform.c_library
     if floor is None or found is None:
-        return Here("unseen", why=reason("here-only-there"))
+        return Observation("unseen", why=reason("here-only-there"))
     kind, version = found
     newer = kind == "glibc" and version >= numbers(floor)
     libc = str(facts.platform.libc)
-    return Here("not-so" if newer else "confirmed", why=reason("here-libc", libc=libc))
+    return Observation("not-so" if newer else "confirmed", why=reason("here-libc", libc=libc))
 
 
 def _floor(explanation: Explanation) -> str | None:
@@ -262,22 +272,27 @@ def _lines(explanation: Explanation) -> list[str]:
     return [seen.line for seen in explanation.evidence]
 
 
-def _of_index(explanation: Explanation, plan: Plan, releases: Collection[str]) -> Here:
+def _of_index(explanation: Explanation, plan: Plan, releases: Collection[str]) -> Observation:
     """Say whether the index has the release that a log asks for, for this Python and system."""
     if explanation.code != "no-wheel":
         network = explanation.code == "index-unreachable"
-        return Here("unseen", why=reason("here-network" if network else "here-installing"))
+        return Observation("unseen", why=reason("here-network" if network else "here-installing"))
     named = [found["release"] for line in _lines(explanation) for found in RELEASE.finditer(line)]
     version = named[0] if named else plan.release
     if version is None or not releases:
-        return Here("unseen", why=reason("here-installing"))
+        return Observation("unseen", why=reason("here-installing"))
     if version not in releases:
         newest = max(releases, key=newest_first)
         state: State = "confirmed" if numbers(version) < numbers(newest) else "unseen"
         why = reason("here-no-release", version=version, date=plan.matrix_date)
-        return Here(state, why=why)
-    against = [each for row in plan.rejected if row.version == version for each in row.reasons]
+        return Observation(state, why=why)
+    against = [
+        each
+        for rejection in plan.rejected
+        if rejection.version == version
+        for each in rejection.reasons
+    ]
     wheel = next((each for each in against if each.code in NO_WHEEL), None)
     if wheel is not None:
-        return Here("confirmed", why=wheel)
-    return Here("not-so", why=reason("here-wheel", version=version))
+        return Observation("confirmed", why=wheel)
+    return Observation("not-so", why=reason("here-wheel", version=version))

@@ -11,9 +11,9 @@ import synthetic
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Driver
-from ortgpu_fix.guests.explain import mending as fixing
-from ortgpu_fix.guests.explain.here import Here, State, look
-from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain import fix as fixing
+from ortgpu_fix.guests.explain.fix import Fix
+from ortgpu_fix.guests.explain.observation import Observation, State, observe
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import explain_log
 from ortgpu_fix.messages.catalog import load_texts
@@ -23,9 +23,9 @@ from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
 
-def mending(*args: Any, **words: Any) -> Mending:
+def fix_for(*args: Any, **words: Any) -> Fix:
     """Return what fixes it, of whichever cause it is."""
-    return fixing.mending(*args, **words)._replace(code=None)
+    return fixing.fix_for(*args, **words)._replace(code=None)
 
 
 TABLE = parse_failures(load_table("failures"))
@@ -55,16 +55,16 @@ def recorded(name: str) -> str:
     return "\n".join(line for line in lines if not line.startswith("# "))
 
 
-def seen(log: str, *packages: str | dict[str, Any], **machine: Any) -> tuple[Here, Mending]:
+def seen(log: str, *packages: str | dict[str, Any], **machine: Any) -> tuple[Observation, Fix]:
     """Return what a machine says of the one failure in a log, and what mends it there."""
     facts = synthetic.facts(*packages, **machine)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(log, TABLE)
-    (here,) = look(found, TABLE, facts, plan)
-    return here, mending(found, (here,), plan, by_user=TEXTS.is_for_user)
+    (here,) = observe(found, TABLE, facts, plan)
+    return here, fix_for(found, (here,), plan, by_user=TEXTS.is_for_user)
 
 
-def codes(here: Here) -> list[str]:
+def codes(here: Observation) -> list[str]:
     return [each.code for each in here.findings]
 
 
@@ -89,8 +89,8 @@ def codes(here: Here) -> list[str]:
 def test_where_all_is_right_it_is_said_what_is_there_instead(log: str, instead: Reason) -> None:
     here, mends = seen(recorded(log), *WHOLE, onnxruntime=BUILD)
 
-    assert here == Here("not-so", why=instead)
-    assert mends == Mending(reason("mend-right"), ("verify",))
+    assert here == Observation("not-so", why=instead)
+    assert mends == Fix(reason("mend-right"), ("verify",))
 
 
 @pytest.mark.parametrize(
@@ -99,36 +99,36 @@ def test_where_all_is_right_it_is_said_what_is_there_instead(log: str, instead: 
         (
             Driver(version="535.104.12", cuda="12.2"),
             "nvml",
-            Here("not-so", why=reason("here-driver", version="535.104.12", cuda="12.2")),
+            Observation("not-so", why=reason("here-driver", version="535.104.12", cuda="12.2")),
         ),
         (
             Driver(version="535.104.12", cuda=None),
             "flag",
-            Here("not-so", why=reason("here-driver-there", version="535.104.12")),
+            Observation("not-so", why=reason("here-driver-there", version="535.104.12")),
         ),
         (
             Driver(version="535.104.12", cuda="12.2"),
             "text, line 3",
-            Here("unseen", why=reason("here-only-there")),
+            Observation("unseen", why=reason("here-only-there")),
         ),
     ],
 )
 def test_a_driver_that_works_disproves_what_no_text_alone_does(
-    driver: Driver, source: str, here: Here
+    driver: Driver, source: str, here: Observation
 ) -> None:
     """A text told the driver and the failure: `driver 550.54.15 … supports CUDA ?`, not so."""
     facts = synthetic.facts(*WHOLE)._replace(driver=driver, sources={"driver": source})
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(recorded("driver-mismatch"), TABLE)
 
-    assert look(found, TABLE, facts, plan) == (here,)
+    assert observe(found, TABLE, facts, plan) == (here,)
 
 
 INSUFFICIENT = (
     "CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version\n"
     "InsufficientDriver\n"
 )
-UNSEEN, BY_HAND = Here("not-so", why=reason("here-driver-unseen")), reason("mend-by-hand")
+UNSEEN, BY_HAND = Observation("not-so", why=reason("here-driver-unseen")), reason("mend-by-hand")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ UNSEEN, BY_HAND = Here("not-so", why=reason("here-driver-unseen")), reason("mend
     ],
 )
 def test_a_driver_of_a_text_that_is_new_enough_was_not_seen(
-    driver: str, package: str, here: Here | None, why: Reason
+    driver: str, package: str, here: Observation | None, why: Reason
 ) -> None:
     """CUDA's words for a driver that is too old are those for none: a container, WSL."""
     seen_there, mends = told_driver(INSUFFICIENT, driver, package)
@@ -169,7 +169,7 @@ def test_a_driver_was_seen_where_it_says_so_itself_is_here_or_runs_nothing(
 
 def told_driver(
     log: str, driver: str, package: str, source: str = "text, line 1", **machine: Any
-) -> tuple[Here, Mending]:
+) -> tuple[Observation, Fix]:
     """Return what a machine with this driver says of the first cause, and what mends it there."""
     facts = synthetic.facts(package, **machine)._replace(
         driver=Driver(version=driver),
@@ -177,8 +177,8 @@ def told_driver(
     )
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(log, TABLE)
-    here = look(found, TABLE, facts, plan)
-    return here[0], mending(found, here, plan, by_user=TEXTS.is_for_user)
+    here = observe(found, TABLE, facts, plan)
+    return here[0], fix_for(found, here, plan, by_user=TEXTS.is_for_user)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_which_code_a_torch_has_is_known_of_its_build_alone(
     )
     found = explain_log("sm_86 is not compatible with the current PyTorch installation", TABLE)
 
-    assert [each.state for each in look(found, TABLE, facts, plan)] == [state]
+    assert [each.state for each in observe(found, TABLE, facts, plan)] == [state]
 
 
 @pytest.mark.parametrize(("path", "state"), [("/opt/cuda/lib64:/x", "confirmed"), ("/x", "not-so")])
@@ -220,15 +220,15 @@ def test_a_library_before_those_of_the_environment_is_what_mixes(path: str, stat
 @pytest.mark.parametrize(
     ("log", "packages", "key", "here"),
     [
-        ("cudnn-9-missing", WHOLE[:2], "packages.others", Here("unseen", (), NO_LIST)),
-        ("torch-cuda-differs", WHOLE, "packages.others", Here("unseen", (), NO_LIST)),
-        ("cpu-build-in-use", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
-        ("environment-moved", WHOLE, "packages.files", Here("unseen", (), NO_FILES)),
-        ("cudnn-9-missing", WHOLE, "packages.others", Here("not-so", (), LIBRARIES)),
+        ("cudnn-9-missing", WHOLE[:2], "packages.others", Observation("unseen", (), NO_LIST)),
+        ("torch-cuda-differs", WHOLE, "packages.others", Observation("unseen", (), NO_LIST)),
+        ("cpu-build-in-use", WHOLE, "packages.files", Observation("unseen", (), NO_FILES)),
+        ("environment-moved", WHOLE, "packages.files", Observation("unseen", (), NO_FILES)),
+        ("cudnn-9-missing", WHOLE, "packages.others", Observation("not-so", (), LIBRARIES)),
     ],
 )
 def test_what_a_text_does_not_show_is_neither_confirmed_nor_denied(
-    log: str, packages: tuple[str, ...], key: str, here: Here
+    log: str, packages: tuple[str, ...], key: str, here: Observation
 ) -> None:
     """It need not list what is installed, and shows no files."""
     known, _ = seen(recorded(log), *packages, onnxruntime=BUILD)
@@ -263,14 +263,14 @@ def test_what_a_text_names_confirms_without_a_list() -> None:
 def test_what_cannot_be_seen_is_neither_confirmed_nor_denied(
     log: str, packages: list[str], why: str
 ) -> None:
-    assert seen(recorded(log), *packages)[0] == Here("unseen", why=reason(why))
+    assert seen(recorded(log), *packages)[0] == Observation("unseen", why=reason(why))
 
 
 def test_a_machine_where_nothing_works_says_nothing_of_libraries() -> None:
     """They are looked for once a release is chosen: none is here."""
     here, mends = seen(recorded("cudnn-9-missing"), "onnxruntime-gpu 1.26.0", driver="10.0")
 
-    assert here == Here("unseen", why=reason("here-nothing-works"))
+    assert here == Observation("unseen", why=reason("here-nothing-works"))
     assert mends.why == reason("mend-owner")
 
 
@@ -318,7 +318,7 @@ def test_a_release_that_cannot_be_had_is_looked_up(
     facts = synthetic.facts(**machine)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
 
-    (here,) = look(explain_log(log, TABLE), TABLE, facts, plan, RELEASES)
+    (here,) = observe(explain_log(log, TABLE), TABLE, facts, plan, RELEASES)
 
     assert here.why
     assert (here.state, here.why.code) == expected
@@ -350,7 +350,7 @@ def test_an_environment_that_was_looked_at_is_where_it_was_made(
     facts = facts_json.from_json(document)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
 
-    (here,) = look(explain_log(recorded(log), TABLE), TABLE, facts, plan)
+    (here,) = observe(explain_log(recorded(log), TABLE), TABLE, facts, plan)
 
     assert here.state == ("not-so" if executable else "unseen")
 
@@ -361,7 +361,7 @@ def test_what_only_some_releases_do_is_so_where_one_of_them_is_installed(
 ) -> None:
     here, _ = seen(TENSORRT, *WHOLE, onnxruntime=BUILD | {"version": version})
 
-    assert here == Here(state, why=reason("here-release", version=version))
+    assert here == Observation(state, why=reason("here-release", version=version))
 
 
 def test_a_program_that_brings_all_itself_says_nothing_of_this_environment() -> None:
@@ -369,8 +369,8 @@ def test_a_program_that_brings_all_itself_says_nothing_of_this_environment() -> 
 
     here, mends = seen(log, "onnxruntime 1.26.0")
 
-    assert here == Here("unseen", why=reason("here-other-program"))
-    assert mends == Mending(reason("mend-other-program"))
+    assert here == Observation("unseen", why=reason("here-other-program"))
+    assert mends == Fix(reason("mend-other-program"))
 
 
 # What mends it
@@ -380,7 +380,7 @@ def test_memory_is_not_sent_to_apply() -> None:
     """Whatever else is wrong here: another package brings no memory."""
     _, mends = seen("CUDA failure 2: out of memory ; GPU=0\n", "onnxruntime 1.26.0")
 
-    assert mends == Mending(reason("mend-by-hand"))
+    assert mends == Fix(reason("mend-by-hand"))
 
 
 @pytest.mark.parametrize(
@@ -408,16 +408,16 @@ def test_a_shadow_is_for_the_user_to_remove() -> None:
     facts = facts_json.from_json(document)
     plan = resolve(facts, PlanOptions(), MATRIX, unlocking=False)
     found = explain_log(recorded("onnxruntime-shadowed--beside"), TABLE)
-    here = look(found, TABLE, facts, plan)
+    here = observe(found, TABLE, facts, plan)
 
-    mends = mending(found, here, plan, by_user=TEXTS.is_for_user)
+    mends = fix_for(found, here, plan, by_user=TEXTS.is_for_user)
 
     assert here[0].state == "confirmed"
-    assert mends == Mending(reason("mend-by-hand"), finding=here[0].findings[0])
+    assert mends == Fix(reason("mend-by-hand"), finding=here[0].findings[0])
 
 
 def test_a_log_that_tells_nothing_leads_to_a_look_at_the_machine() -> None:
-    assert mending((), (), None) == Mending(reason("mend-effect"), looks=True)
+    assert fix_for((), (), None) == Fix(reason("mend-effect"), looks=True)
 
 
 ORT, MATCH = ("--ort", ">=1.24.1"), ("--torch", "match")
@@ -447,8 +447,8 @@ def test_a_remedy_with_flags_is_planned_with_them(
     def plan_with(flags: tuple[str, ...]) -> Plan:
         return plan._replace(verdict="fixable" if flags == opens else verdict)
 
-    here = [Here(state)] * len(found)
-    made = mending(found, here, plan._replace(verdict=verdict), plan_with)
+    here = [Observation(state)] * len(found)
+    made = fix_for(found, here, plan._replace(verdict=verdict), plan_with)
 
     assert made.arguments == mends
     assert (made.why == reason("mend-here")) is (mends[-1:] == ("--apply",))
@@ -521,8 +521,8 @@ def test_who_wants_another_cudnn_than_the_set_has_is_named_and_kept(
     found = explain_log(
         f"{INFER}: cannot open shared object file: No such file or directory", TABLE
     )
-    (here,) = look(found, TABLE, facts, plan)
+    (here,) = observe(found, TABLE, facts, plan)
 
     assert here.why == why
-    asked = mending(found, (here,), plan).why.code
+    asked = fix_for(found, (here,), plan).why.code
     assert asked == ("mend-by-hand" if here.state == "confirmed" else "mend-right")

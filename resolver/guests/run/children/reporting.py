@@ -1,7 +1,7 @@
-"""Tell what this process has seen: lines of JSON, in a file for each process.
+"""Report what this process has seen: lines of JSON, in a file for each process.
 
 The file is opened for each line: a program may close every file that it did not open, and a number
-would then be another file's. A session is told at once, its runs at the first one, then at most
+would then be another file's. A session is reported at once, its runs at the first one, then at most
 every half second, the last of them by a thread that waits so long, and at the end.
 
 Every module here runs in the user's Python (3.8 and newer), with the standard library alone.
@@ -32,9 +32,9 @@ HOOK = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.dirname(HOOK)
 """Where the files are written."""
 LAST: list[Callable[[], None]] = []
-"""What is told at the end of a process, in turn."""
+"""What reports at the end of a process, in turn."""
 PAUSE = 0.5
-"""Seconds between two tellings of a session's runs."""
+"""Seconds between two reports of a session's runs."""
 KEPT = 256
 """How many times are kept of a session's later runs, the latest."""
 MOST_SHAPES = 10_000
@@ -61,7 +61,7 @@ class Process:
         return f"{cls.token}-{cls.number}"
 
 
-def tell(event: str, **values: Any) -> None:
+def report(event: str, **values: Any) -> None:
     """Append one event to the file of this process; the first one also sees to the last."""
     with contextlib.suppress(Exception):
         new = not os.path.exists(Process.file)
@@ -82,22 +82,22 @@ def write(name: str, data: bytes) -> None:
 
 
 def at_the_end() -> None:
-    """Tell the last runs when this process ends; a child of multiprocessing skips `atexit`."""
+    """Report the last runs when this process ends; a child of multiprocessing skips `atexit`."""
     multiprocessing = sys.modules.get("multiprocessing.util")
     if multiprocessing is not None:
-        multiprocessing.Finalize(None, tell_last, exitpriority=-1000)
+        multiprocessing.Finalize(None, report_last, exitpriority=-1000)
 
 
-def tell_last() -> None:
-    """Tell what is known at the end of a process."""
+def report_last() -> None:
+    """Report what is known at the end of a process."""
     for each in LAST:
         with contextlib.suppress(Exception):
             each()
 
 
-def tell_library(name: str, package: Any, module: Any, **more: Any) -> None:
-    """Tell that a library is there: the version of its `package`, the file of its `module`."""
-    tell(
+def report_library(name: str, package: Any, module: Any, **more: Any) -> None:
+    """Report a library: the version of its `package`, the file of its `module`."""
+    report(
         "library",
         name=name,
         version=str(getattr(package, "__version__", "")),
@@ -129,7 +129,7 @@ class Runs:
     """How one session ran, in this process."""
 
     waiting = False
-    """A thread is about to tell of all."""
+    """A thread is about to report on all."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -139,9 +139,9 @@ class Runs:
         self.renew()
 
     def renew(self) -> None:
-        """Begin to count: here, or in the child of a fork, whose parent tells its own."""
+        """Begin to count: here, or in the child of a fork, whose parent reports its own."""
         self.lock = threading.Lock()
-        self.count = self.told = 0
+        self.count = self.reported = 0
         self.first: float | None = None
         self.fresh: list[float] = []
         self.later: list[float] = []
@@ -171,17 +171,17 @@ class Runs:
             self.count += 1
             self.threads.add(threading.get_ident())
         if now >= self.due:
-            self.tell()
+            self.report()
         elif not Runs.waiting:
             Runs.waiting = True
-            _thread.start_new_thread(tell_later, ())
+            _thread.start_new_thread(report_later, ())
 
-    def tell(self) -> None:
-        """Tell how it ran so far, where that is more than was told."""
+    def report(self) -> None:
+        """Report how it ran so far, where that is more than was reported."""
         with self.lock:
-            if self.count == self.told:
+            if self.count == self.reported:
                 return
-            self.told = self.count
+            self.reported = self.count
             self.due = time.perf_counter() + PAUSE
             values = {
                 "runs": self.count,
@@ -192,28 +192,28 @@ class Runs:
                 "inputs": self.inputs,
                 "threads": len(self.threads),
             }
-        tell("runs", id=self.name, **values)
+        report("runs", id=self.name, **values)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
-            self.tell()
+            self.report()
 
 
 RUNS: weakref.WeakSet[Runs] = weakref.WeakSet()
 
 
-def tell_runs() -> None:
-    """Tell how the sessions ran so far."""
+def report_runs() -> None:
+    """Report how the sessions ran so far."""
     for runs in list(RUNS):
-        runs.tell()
+        runs.report()
 
 
-def tell_later() -> None:
-    """Tell how the sessions ran since, for a program that is killed while it waits."""
+def report_later() -> None:
+    """Report how the sessions ran since, for a program that is killed while it waits."""
     time.sleep(PAUSE)
     Runs.waiting = False
     with contextlib.suppress(Exception):
-        tell_runs()
+        report_runs()
 
 
 def renew_runs() -> None:
@@ -232,7 +232,7 @@ def shape(value: Any) -> tuple[int, ...] | None:
 
 
 def milliseconds(seconds: float | None) -> float | None:
-    """Return a time as it is told."""
+    """Return a time as it is reported."""
     return None if seconds is None else round(seconds * 1000, 4)
 
 
@@ -241,4 +241,4 @@ def median(times: list[float]) -> float | None:
     return sorted(times)[len(times) // 2] if times else None
 
 
-LAST.append(tell_runs)
+LAST.append(report_runs)

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from ortgpu_fix.guests.explain import mending as fixing
-from ortgpu_fix.guests.explain.here import Here
-from ortgpu_fix.guests.explain.mending import Mending
+from ortgpu_fix.guests.explain import fix as fixing
+from ortgpu_fix.guests.explain.fix import Fix
+from ortgpu_fix.guests.explain.observation import Observation
 from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.plan.model import Plan, PlanVerdict
 from ortgpu_fix.plan.reasons import Severity, finding, reason
 
 
-def mending(*args: Any, **words: Any) -> Mending:
+def fix_for(*args: Any, **words: Any) -> Fix:
     """Return what fixes it, of whichever cause it is."""
-    return fixing.mending(*args, **words)._replace(code=None)
+    return fixing.fix_for(*args, **words)._replace(code=None)
 
 
 PLAN = Plan(verdict="healthy", matrix_date="2026-01-01", matrix_digest="sha256:0")
@@ -65,50 +65,50 @@ def test_what_only_the_owner_of_a_machine_can_mend(code: str, why: str) -> None:
     """Not what stands in front of the environment: that is the user's own."""
     found = finding(code, "error")
 
-    made = mending([cause()], [Here("confirmed", (found,))], FIXABLE, by_user=lambda _: True)
+    made = fix_for([cause()], [Observation("confirmed", (found,))], FIXABLE, by_user=lambda _: True)
 
-    assert made == Mending(reason(why), finding=found)
+    assert made == Fix(reason(why), finding=found)
 
 
 def test_what_the_user_has_to_do_first_is_told_in_place_of_a_command() -> None:
     held = finding("installed-conda", "error")
     plan = FIXABLE._replace(findings=(finding("gpus-hidden", "warning"), held))
 
-    made = mending([cause()], [Here("unseen")], plan)
+    made = fix_for([cause()], [Observation("unseen")], plan)
 
-    assert made == Mending(reason("mend-by-hand"), finding=held)
+    assert made == Fix(reason("mend-by-hand"), finding=held)
 
 
 @pytest.mark.parametrize(
     ("severity", "fixable", "made"),
     [
-        ("error", False, Mending(reason("mend-by-hand"))),
-        ("error", True, Mending(reason("mend-here"), ("--apply",))),
-        ("info", False, Mending(reason("mend-by-hand"))),
+        ("error", False, Fix(reason("mend-by-hand"))),
+        ("error", True, Fix(reason("mend-here"), ("--apply",))),
+        ("info", False, Fix(reason("mend-by-hand"))),
     ],
 )
 def test_what_no_package_mends_is_not_sent_to_apply(
-    severity: Severity, *, fixable: bool, made: Mending
+    severity: Severity, *, fixable: bool, made: Fix
 ) -> None:
     """Whatever else the plan would change here: that of a text without a list always installs."""
-    assert mending([cause(severity, fixable=fixable)], [Here("unseen")], FIXABLE) == made
+    assert fix_for([cause(severity, fixable=fixable)], [Observation("unseen")], FIXABLE) == made
 
 
 @pytest.mark.parametrize(
     ("severity", "verdict", "made"),
     [
-        ("info", "fixable", Mending(reason("mend-found"), ("--apply",), CLASH)),
-        ("error", "fixable", Mending(reason("mend-by-hand"))),
-        ("info", "impossible", Mending(reason("mend-found-by-hand"), (), CLASH)),
-        ("info", "healthy", Mending(reason("mend-right"), ("verify",))),
+        ("info", "fixable", Fix(reason("mend-found"), ("--apply",), CLASH)),
+        ("error", "fixable", Fix(reason("mend-by-hand"))),
+        ("info", "impossible", Fix(reason("mend-found-by-hand"), (), CLASH)),
+        ("info", "healthy", Fix(reason("mend-right"), ("verify",))),
     ],
 )
 def test_beside_what_needs_no_mending_a_clash_that_the_plan_finds_is_told(
-    severity: Severity, verdict: PlanVerdict, made: Mending
+    severity: Severity, verdict: PlanVerdict, made: Fix
 ) -> None:
     plan = PLAN._replace(verdict=verdict, findings=(CLASH,))
 
-    assert mending([cause(severity, fixable=False)], [Here("unseen")], plan) == made
+    assert fix_for([cause(severity, fixable=False)], [Observation("unseen")], plan) == made
 
 
 OURS, LOST = cause(code="cudnn-9-missing"), cause(code="no-gpu-visible", fixable=False)
@@ -122,9 +122,9 @@ def test_what_the_command_does_not_mend_is_named_beside_what_it_mends(
     causes: list[Explanation], plan: Plan | None
 ) -> None:
     """In any order: a driver that does not answer was told as mended with cuDNN."""
-    here = [] if plan is None else [Here("unseen")] * 2
+    here = [] if plan is None else [Observation("unseen")] * 2
 
-    assert mending(causes, here, plan) == Mending(PART, APPLY)
+    assert fix_for(causes, here, plan) == Fix(PART, APPLY)
 
 
 def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None:
@@ -133,9 +133,9 @@ def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None
     causes = [cause(commands=('ortgpu-fix --ort ">=1.19" --apply',))]
     none = PLAN._replace(verdict="impossible")
 
-    made = mending(causes, [Here("confirmed")], FIXABLE, planned_with(asked, none))
+    made = fix_for(causes, [Observation("confirmed")], FIXABLE, planned_with(asked, none))
 
-    assert made == Mending(reason("mend-here"), ("--apply",))
+    assert made == Fix(reason("mend-here"), ("--apply",))
     assert asked == [("--ort", ">=1.19")]
 
 
@@ -150,15 +150,15 @@ def test_flags_of_a_remedy_with_which_no_plan_is_possible_are_left_out() -> None
 def test_where_the_packages_are_right(
     state: str, *, fixable: bool, why: str, arguments: tuple[str, ...]
 ) -> None:
-    made = mending([cause(fixable=fixable)], [Here(state)], PLAN)  # type: ignore[arg-type]
+    made = fix_for([cause(fixable=fixable)], [Observation(state)], PLAN)  # type: ignore[arg-type]
 
-    assert made == Mending(reason(why), arguments)
+    assert made == Fix(reason(why), arguments)
 
 
 # No known failure is in the log: https://github.com/hacksider/Deep-Live-Cam/issues/1862, where
 # onnxruntime-gpu for CUDA 13 stood beside a torch for CUDA 12.
 
-NOTHING_KNOWN = Mending(reason("mend-nothing-known"), ("verify",))
+NOTHING_KNOWN = Fix(reason("mend-nothing-known"), ("verify",))
 MISSING = finding("library-missing", "error")
 
 
@@ -169,31 +169,33 @@ def test_without_a_known_failure_a_clash_that_the_plan_finds_is_told(code: str) 
     clash = finding(code, "warning")
     plan = FIXABLE._replace(findings=(MISSING, clash, finding("two-cuda-majors", "error")))
 
-    assert mending((), (), plan) == Mending(reason("mend-found"), ("--apply",), clash)
-    by_hand = Mending(reason("mend-found-by-hand"), (), clash)
-    assert mending((), (), plan, by_user=lambda each: each == clash) == by_hand
-    assert mending((), (), plan._replace(verdict="impossible")) == by_hand
-    assert mending((), (), plan._replace(verdict="healthy")) == by_hand
+    assert fix_for((), (), plan) == Fix(reason("mend-found"), ("--apply",), clash)
+    by_hand = Fix(reason("mend-found-by-hand"), (), clash)
+    assert fix_for((), (), plan, by_user=lambda each: each == clash) == by_hand
+    assert fix_for((), (), plan._replace(verdict="impossible")) == by_hand
+    assert fix_for((), (), plan._replace(verdict="healthy")) == by_hand
 
 
 def test_what_is_only_missing_is_not_told_of_a_text() -> None:
     info = finding("two-cuda-majors", "info")
 
-    assert mending((), (), FIXABLE._replace(findings=(MISSING, info))) == NOTHING_KNOWN
-    assert mending((), (), FIXABLE) == NOTHING_KNOWN
+    assert fix_for((), (), FIXABLE._replace(findings=(MISSING, info))) == NOTHING_KNOWN
+    assert fix_for((), (), FIXABLE) == NOTHING_KNOWN
 
 
 def test_who_has_an_environment_of_its_own_is_told_whom_to_ask() -> None:
     """`ortgpu-fix verify` on this machine was the answer to a program of .NET, and to an image."""
     clash = FIXABLE._replace(findings=(CLASH,))
-    ask = Mending(reason("mend-ask", program="a .NET program"))
+    ask = Fix(reason("mend-ask", program="a .NET program"))
 
-    assert mending((), (), None, program="a .NET program") == ask
-    assert mending((), (), clash, program="a .NET program") == ask
-    assert mending([cause()], [Here("unseen")], FIXABLE, program="x").why == reason("mend-here")
+    assert fix_for((), (), None, program="a .NET program") == ask
+    assert fix_for((), (), clash, program="a .NET program") == ask
+    assert fix_for([cause()], [Observation("unseen")], FIXABLE, program="x").why == reason(
+        "mend-here"
+    )
 
 
 def test_where_no_machine_was_looked_at_and_no_command_applies_verify_does() -> None:
-    made = mending([cause(commands=("ortgpu-fix",))], [], None)
+    made = fix_for([cause(commands=("ortgpu-fix",))], [], None)
 
     assert (made.why.code, made.arguments) == ("mend-verify", ("verify",))
