@@ -117,7 +117,7 @@ def _check_overwritten(site: Site, path: str, digest: str, owner: str | None) ->
             raise Error("wheel-overwrites", path=path, owner=owner)
 
 
-def distributions_here(target: Target, site: Site) -> list[tuple[str, str]]:
+def installed_in_site(target: Target, site: Site) -> list[tuple[str, str]]:
     """Return canonical name and version of what is installed in this environment itself.
 
     A venv may see the distributions of its base Python, too.

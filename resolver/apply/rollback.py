@@ -232,7 +232,7 @@ def _restore_all(
 
 
 def _restore_folder(site: Site, path: str, mode: int, backup: str) -> None:
-    """Put a folder back that is `aside`, or make it."""
+    """Restore a folder from `backup`, or make it."""
     make_folder(os.path.dirname(path), site)  # it went with what had come later
     if not os.path.lexists(path) and os.path.isdir(backup):
         move_folder(backup, path)

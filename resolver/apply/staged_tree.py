@@ -32,7 +32,7 @@ from .environment_files import NAMESPACE, SHARED, copy_of
 from .state_folder import Site, join
 
 _IN_PLACE = ("poetry", "pdm")
-"""How INSTALLER begins of the tools that do: see `own_shared_files`."""
+"""How INSTALLER begins of the tools that do: see `break_hardlinks`."""
 _SCRIPTS = frozenset({"bin", "Scripts"})
 
 

@@ -75,10 +75,10 @@ def with_unknown_releases(facts: Facts, target: Target, matrix: Matrix) -> Facts
 
     Of the others the files are known.
     """
-    from ..resolve.onnxruntime_installed import with_owners_here
+    from ..resolve.onnxruntime_installed import with_installed_owners
     from ..resolve.unknown_releases import is_unknown_build, without_known_files
 
-    matrix = with_owners_here(facts, matrix)
+    matrix = with_installed_owners(facts, matrix)
     packages = tuple(_with_plugin(package, target, matrix) for package in facts.packages)
     packages = tuple(_with_seen(package, target, matrix, facts.platform) for package in packages)
     facts = facts._replace(packages=packages)
@@ -180,9 +180,9 @@ def _change(target: Target) -> tuple[ChangeState | None, int]:
     """Return what an earlier run left in the environment, and its size in bytes."""
     if not Path(target.purelib, STATE_FOLDER).exists():  # the usual case: nothing more to import
         return None, 0
-    from ..apply.files_to_remove import distributions_here
+    from ..apply.files_to_remove import installed_in_site
     from ..apply.history import history_summary
     from ..apply.state_folder import Site
 
     site = Site.of(target)
-    return history_summary(site, distributions_here(target, site))
+    return history_summary(site, installed_in_site(target, site))

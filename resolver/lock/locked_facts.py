@@ -23,7 +23,7 @@ def names_in_locks(matrix: Matrix) -> frozenset[str]:
 
 
 def without_locked_packages(facts: Facts, matrix: Matrix, locked: Collection[str]) -> Facts:
-    """Return `facts` as if nothing was installed that a lock installs: `locked_names`.
+    """Return `facts` as if nothing was installed that a lock installs: `names_in_locks`.
 
     The requirements of other packages count. nvidia's wheels stay listed, as not intact: they are
     not kept, but rules about shared folders need them. So does torch, whose rules count, and whose

@@ -203,7 +203,7 @@ def _range(shown: ShownInLog) -> str:
 def _program(
     failure: Failure, origins: Sequence[ProgramKind], *, python: bool
 ) -> ProgramKind | None:
-    """Return the kind of program whose remedy for `row` is another than that of Python's packages.
+    """Return the kind of program whose remedy for `failure` differs from that of Python packages.
 
     Of one that brings onnxruntime itself the remedy is as the row says it, where nothing more is
     known, and no package is promised.
@@ -218,7 +218,7 @@ def _program(
 def _besides(
     failure: Failure, origins: Sequence[ProgramKind], kind: ProgramKind | None
 ) -> Iterator[ByLanguage]:
-    """Yield what is added to the remedy of `row`, if that is not of a `kind` of program."""
+    """Yield what is added to the remedy of `failure`, if that is not of a `kind` of program."""
     if failure.to_use and all(each.besides for each in origins):
         yield failure.to_use
     if kind is None:

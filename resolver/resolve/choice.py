@@ -148,9 +148,9 @@ def newest_that_works(situation: Situation, above: str | None, matrix: Matrix) -
 
     `matrix` is the one without the builds of plugins, which are others for another machine.
     """
-    builds_here = with_plugins(situation.facts, matrix, situation.options)
-    if builds_here is not situation.matrix:
-        situation = situation_of(situation.facts, situation.options, builds_here)
+    with_plugin_builds = with_plugins(situation.facts, matrix, situation.options)
+    if with_plugin_builds is not situation.matrix:
+        situation = situation_of(situation.facts, situation.options, with_plugin_builds)
     if chooses_torch(situation):
         choice = find_torch(situation).choice
         builds = [choice.build] if choice else []

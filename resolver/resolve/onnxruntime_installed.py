@@ -37,7 +37,7 @@ class InstalledOnnxRuntime(NamedTuple):
         return (self.package, self.plugin) if self.plugin else (self.package,)
 
 
-def with_owners_here(facts: Facts, matrix: Matrix) -> Matrix:
+def with_installed_owners(facts: Facts, matrix: Matrix) -> Matrix:
     """Return `matrix` with the distributions that own the folder `onnxruntime` in this environment.
 
     What it belongs to is one, known or not: nightly builds, and those that people make, have names

@@ -32,7 +32,7 @@ from ..matrix.model import (
 )
 from ..matrix.torch import TORCH
 from ..versions import at_least, major, newest_first, numbers
-from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime, with_owners_here
+from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime, with_installed_owners
 from .options import PlanOptions
 
 _CUDNN = re.compile(r"(?:lib)?cudnn(?:\.so\.|64_)(\d+)")
@@ -99,7 +99,7 @@ def with_installed_releases(
 
     What provides the GPU in place of onnxruntime-gpu is one of them.
     """
-    matrix = with_owners_here(facts, matrix)
+    matrix = with_installed_owners(facts, matrix)
     platform, _ = _place(facts)
     unknown: list[UnknownRelease] = []
     distributions = dict(matrix.distributions)

@@ -35,7 +35,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ortgpu_fix.apply import apply_plan, before_change
-from ortgpu_fix.apply.files_to_remove import distributions_here
+from ortgpu_fix.apply.files_to_remove import installed_in_site
 from ortgpu_fix.apply.history import recorded_changes
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
 from ortgpu_fix.apply.state_folder import Site
@@ -141,7 +141,7 @@ def one_round(folder: Path, case: Case, kind: str, secrets: random.Random) -> di
             target = venv.target()
             lacking = {name.split()[0] for name in COMES} - {one.key for one in target.installed}
             problems += [f"not as planned: no {name}" for name in sorted(lacking)]
-            undo_last(site, distributions_here(target, site))
+            undo_last(site, installed_in_site(target, site))
         compare(before, without_notes(venv.folder))
     except Exception as error:  # noqa: BLE001 - a problem like the others
         problems.append(repr(error))

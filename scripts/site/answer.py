@@ -66,7 +66,7 @@ def answer(text: str, language: str, chosen: str = "{}") -> str:
     flags = [word for fact, flag in FLAGS.items() if fact in form for word in (flag, form[fact])]
     found: dict[str, object] = {"causes": "", "plan": "", "why": "", "commands": [], "unknown": []}
     files: dict[str, str] = {}
-    facts, pasted = Path("/tmp/machine.json"), Path("/tmp/issue.txt")  # noqa: S108 - of the browser
+    facts, pasted = Path("facts.json"), Path("pasted.txt")  # in the browser, and named in answers
     if is_facts(text):
         facts.write_text(text, "utf-8")
     else:

@@ -60,7 +60,7 @@ const linked = (text, goal) => {
   link.href = goal;
   return link;
 };
-const known = new RegExp(`(https://[^\\s)]+|(?<![\\w-])(?:${texts.errors.join("|")})(?![\\w-]))`);
+const known = new RegExp(`(https://[^\\s)`]+|(?<![\\w-])(?:${texts.errors.join("|")})(?![\\w-]))`);
 // Addresses, and the errors that have a page, are links.
 const shown = text => {
   const made = document.createElement("pre");
@@ -122,6 +122,7 @@ const ask = () => {
     return;
   }
   state.textContent = texts.working;
+  state.scrollIntoView({block: "nearest"});
   if (!worker) {
     const source = new Blob([`"use strict"; self.onmessage = ${work};`], {type: "text/javascript"});
     worker = new Worker(URL.createObjectURL(source), {type: "module"});

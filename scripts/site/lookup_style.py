@@ -13,6 +13,7 @@ LOOKUP_STYLE = (
 a { color: var(--bar); }
 main { max-width: 110rem; }
 p, li, dl, form { max-width: 62rem; }
+#plan-part, #causes-part, #commands-part, #why-part, #files-part { max-width: 62rem; }
 th:not(.number), td:not(.number), td:first-child { min-width: 0; }
 th { background: var(--back); }
 td { overflow-wrap: normal; }

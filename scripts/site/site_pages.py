@@ -94,7 +94,7 @@ fieldset { display: flex; flex-wrap: wrap; gap: .75rem 1rem; border: 1px solid v
 [hidden] { display: none !important; }
 .needed span { font-weight: 700; }
 .needed select, .needed input { outline: 2px solid var(--bar); }
-fieldset label { flex: 1 1 12rem; min-width: 0; }
+fieldset label { flex: 1 1 12rem; min-width: 0; align-content: end; }
 input { font: inherit; color: inherit; background: var(--code); border: 1px solid var(--dim);
   border-radius: 4px; padding: .35rem .5rem; min-height: 2.25rem; width: 100%; }
 label select { width: 100%; }
@@ -249,7 +249,7 @@ class Site:
             )
             for name in ("causes", "plan", "commands", "why", "files")
         ]
-        get = self.say("ask-get", where=f"git+{ADDRESS}" if ADDRESS else ".")
+        get = self.say("ask-get", where=f"git+{ADDRESS}") if ADDRESS else self.say("ask-get-clone")
         self.write(
             "",
             self.say("ask-title"),
@@ -257,9 +257,9 @@ class Site:
             element("p", prose(get)),
             element("noscript", element("p", self.say("ask-noscript"))),
             form,
-            element("p", prose(self.say("ask-private"))),
             element("p", "", id="status", role="status"),
             element("progress", "", id="progress", hidden="", max="100", aria_labelledby="status"),
+            element("p", prose(self.say("ask-private"))),
             *answers,
             script=(FOLDER / "ask.js").read_text("utf-8"),
             loads=RUNS_PYTHON,
@@ -450,8 +450,8 @@ def _list(rows: Sequence[Markup]) -> Markup:
 
 
 def _plain(text: str) -> str:
-    """Return a text without what it says of one machine: `{library}` is left open."""
-    return re.sub(r"\{\w+\}", "…", text)
+    """Return a text without what it says of one machine: `{library}` is left open, or out."""
+    return re.sub(r"\{\w+\}", "…", re.sub(r"[:：] *\{\w+\}$| *[(（]\{\w+\}[)）]$", "", text))
 
 
 def _samples(code: str, language: Language) -> tuple[list[str], tuple[str, str] | None]:

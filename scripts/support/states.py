@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from ortgpu_fix.apply import apply_plan
 from ortgpu_fix.apply.before_change import Allowed
-from ortgpu_fix.apply.files_to_remove import distributions_here
+from ortgpu_fix.apply.files_to_remove import installed_in_site
 from ortgpu_fix.apply.history import discard_undo_data
 from ortgpu_fix.apply.rollback import pending_recovery, recover_interrupted, undo_last
 from ortgpu_fix.apply.staged_tree import read_staged_tree
@@ -279,7 +279,7 @@ class World:
         target = self.target()
         site = Site.of(target)
         if not recover_interrupted(site, allow_changed=allow_changed):
-            undo_last(site, distributions_here(target, site), allow_changed=allow_changed)
+            undo_last(site, installed_in_site(target, site), allow_changed=allow_changed)
 
     def forget(self, *, allow_changed: bool = False) -> None:
         """Do what the command `undo --forget` does."""

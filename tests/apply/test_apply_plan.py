@@ -23,7 +23,7 @@ from ortgpu_fix.apply.apply_plan import Applied, apply
 from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.chosen_wheels import ChosenWheel
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
-from ortgpu_fix.apply.files_to_remove import distributions_here
+from ortgpu_fix.apply.files_to_remove import installed_in_site
 from ortgpu_fix.apply.history import history_summary, recorded_changes
 from ortgpu_fix.apply.rollback import undo_last
 from ortgpu_fix.apply.state_folder import Site, size_of
@@ -446,7 +446,7 @@ def test_what_the_python_below_has_is_not_of_the_change(stand: Stand, tmp_path: 
         "1.22.1",
     ]
     site = Site.of(target)
-    assert history_summary(site, distributions_here(target, site))[0] == "kept"
+    assert history_summary(site, installed_in_site(target, site))[0] == "kept"
     stand.undo()
     assert stand.unchanged()
 

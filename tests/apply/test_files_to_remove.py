@@ -17,7 +17,7 @@ from ortgpu_fix.apply.environment_files import (
     derived,
     recorded_files,
 )
-from ortgpu_fix.apply.files_to_remove import distributions_here, files_to_remove
+from ortgpu_fix.apply.files_to_remove import files_to_remove, installed_in_site
 from ortgpu_fix.apply.state_folder import Site, plain_paths
 from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.target import Installed, Target
@@ -211,7 +211,7 @@ def test_what_lies_elsewhere_can_only_be_hidden_by_what_comes(tree: Tree, tmp_pa
         {"name": "old", "path": row.metadata_path},
     )
     assert tree.removed("old", coming=("old",)) == set()
-    assert distributions_here(tree.target(), tree.site) == []
+    assert installed_in_site(tree.target(), tree.site) == []
 
 
 @pytest.mark.parametrize("held", [False, True])
@@ -234,7 +234,7 @@ def test_what_is_here_is_told_by_its_folder_links_followed(tree: Tree, tmp_path:
     linked = str(tmp_path / "link" / "b-1.dist-info")
     tree.installed.append(Installed(name="b", version="2", metadata_path=linked))
 
-    assert distributions_here(tree.target(), tree.site) == [("one-two", "1"), ("b", "2")]
+    assert installed_in_site(tree.target(), tree.site) == [("one-two", "1"), ("b", "2")]
 
 
 SHA = hashlib.sha256(b"x").hexdigest()

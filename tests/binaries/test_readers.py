@@ -45,15 +45,6 @@ def test_fatbins_are_found_wherever_they_lie() -> None:
     assert fatbin.count_groups(fatbin.entries(data)) == {"8.0 ptx9.0": 1, "8.0": 1}
 
 
-def test_the_first_fatbin_is_seen_before_it_is_whole() -> None:
-    """Sixteen bytes of a header are enough; the magic number alone is not."""
-    data = samples.fatbin(samples.fatbin_entry(80))
-
-    assert fatbin.first(bytearray(b"xy" + data[:16])) == 2
-    assert fatbin.first(bytearray(b"xy" + data[:16]), 3) is None
-    assert fatbin.first(fatbin.MAGIC * 9) is None
-
-
 def test_a_stray_magic_number_is_passed_over() -> None:
     """The magic number inside other data hides nothing."""
     data = fatbin.MAGIC + b"\xff" * 40 + samples.fatbin(samples.fatbin_entry(75))
@@ -75,15 +66,6 @@ def test_any_bytes_are_searched_for_gpu_code(data: bytes) -> None:
     """No bytes make the search fail."""
     fatbin.count_groups(fatbin.entries(data))
     fatbin.count_groups(fatbin.entries(samples.fatbin(samples.fatbin_entry(80))[:90] + data))
-
-
-def test_ptx_version_behind_lz4() -> None:
-    """The first literals of an LZ4 block hold the version."""
-    text = b"//\n.version 8.7\n.target sm_90\n"
-
-    assert ptx.version(bytes([0xF0, len(text) - 15]) + text, "lz4") == "8.7"
-    assert ptx.version(text, "none") == "8.7"
-    assert ptx.version(b"\x28\xb5\x2f\xfd", "zstd") == ""
 
 
 def test_what_is_read_of_the_gpu_code_of_a_library() -> None:

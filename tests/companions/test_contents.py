@@ -6,9 +6,6 @@ import base64
 import csv
 import hashlib
 import io
-import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,8 +26,7 @@ from ortgpu_fix.companions.build import (
     placeholder_wheel,
     project_companions,
 )
-from ortgpu_fix.companions.library_list import Entry, libraries, load_order
-from ortgpu_fix.matrix import load as data_files
+from ortgpu_fix.companions.library_list import Entry, libraries
 from ortgpu_fix.matrix import model
 from ortgpu_fix.matrix.model import (
     Build,
@@ -200,20 +196,6 @@ def test_what_the_provider_needs_is_loaded_and_cudnns_parts_only_where_they_are_
     ]
 
 
-def test_each_library_has_its_distribution_and_its_path() -> None:
-    entries = {
-        (row.distribution, row.path)
-        for row in libraries(selection("1.26.0", CUDA_12), MATRIX, LINUX)
-    }
-
-    assert {row for row in entries if row[0].startswith(("nvidia-cublas", "nvidia-cuda-"))} == {
-        ("nvidia-cublas-cu12", "nvidia/cublas/lib/libcublas.so.12"),
-        ("nvidia-cublas-cu12", "nvidia/cublas/lib/libcublasLt.so.12"),
-        ("nvidia-cuda-runtime-cu12", "nvidia/cuda_runtime/lib/libcudart.so.12"),
-        ("nvidia-cuda-nvrtc-cu12", "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
-    }
-
-
 def test_the_libraries_are_those_of_the_release_from_its_index() -> None:
     """Whatever else has the version of another release, and although PyPI has one of it, too."""
     rows = selection("1.20.2", CUDA_12)
@@ -235,14 +217,6 @@ def test_parts_of_cudnn_that_the_provider_links_are_always_loaded() -> None:
     assert "always libcudnn_adv.so.9" in entries
     assert "always libcudnn_graph.so.9" in entries
     assert "shadowed libcudnn_ops.so.9" in entries
-
-
-def test_parts_of_a_cudnn_that_nobody_loads_are_loaded_by_nobody() -> None:
-    """Another distribution may need the wheel of cuDNN; that release of onnxruntime does not."""
-    entries = listed(libraries(selection("1.99.1", CUDA_12), MATRIX, LINUX))
-
-    assert "always libcublas.so.12" in entries
-    assert not [entry for entry in entries if "cudnn" in entry]
 
 
 def test_what_lies_beside_the_one_that_opens_it_is_left_to_that_one() -> None:
@@ -273,16 +247,10 @@ def test_windows_loads_everything_by_its_full_path() -> None:
     ]
 
 
-def test_the_msvc_runtime_is_loaded_only_where_its_wheel_is_in_the_set() -> None:
-    entries = libraries(selection("1.26.0", WINDOWS_12), MATRIX, WINDOWS)
-
-    assert not [entry for entry in entries if entry.path.startswith("..")]
-
-
 @pytest.mark.parametrize(
     ("release", "names", "version"),
-    [("1.99.0", CUDA_12, "1.0"), ("1.26.0", (), "1.0"), ("1.26.0", CUDA_12, "2.0")],
-    ids=["release not known", "libraries of the system", "contents not known"],
+    [("1.99.0", CUDA_12, "1.0"), ("1.26.0", CUDA_12, "2.0")],
+    ids=["release not known", "contents not known"],
 )
 def test_without_known_libraries_there_is_only_the_stand_in(
     release: str, names: Iterable[str], version: str
@@ -294,40 +262,6 @@ def test_without_known_libraries_there_is_only_the_stand_in(
 
 def test_a_selection_without_the_gpu_build_has_no_companions() -> None:
     assert build_companions(selection("1.26.0", CUDA_12)[1:], MATRIX, LINUX, MODULES) == ()
-
-
-def test_the_order_puts_a_library_of_an_unknown_name_before_cudnn() -> None:
-    paths = ["x/libcudnn.so.9", "x/odd", "x/libcudnn_new.so.9", "x/libcublas.so.12"]
-    entries = [Entry(when="always", distribution="x", path=path) for path in paths]
-
-    assert [entry.path for entry in load_order(entries)] == [paths[3], paths[2], paths[1], paths[0]]
-
-
-def test_what_is_expected_is_what_is_made() -> None:
-    rows = selection("1.26.0", CUDA_12)
-    made = build_companions(rows, MATRIX, LINUX, MODULES)
-
-    assert companions.expected_companions(rows, MATRIX, LINUX, MODULES) == {
-        wheel.name: wheel.version for wheel in made
-    }
-    assert [wheel.name for wheel in made] == ["ortgpu-fix-libraries", "onnxruntime"]
-
-
-def test_a_plugin_gets_its_libraries_and_no_stand_in() -> None:
-    rows = selection("1.26.0", CUDA_12)
-    plain = [row._replace(name="onnxruntime") if row.name == "onnxruntime-gpu" else row
-             for row in rows]  # fmt: skip
-    other = [row._replace(name="onnxruntime-training") if row.name == "onnxruntime-gpu" else row
-             for row in rows]  # fmt: skip
-    [made] = build_companions(plain, MATRIX, LINUX, MODULES)
-    assert (made.name, unzip(made)[f"{companions.PACKAGE}/release.txt"]) == (
-        companions.LIBRARIES,
-        b"onnxruntime 1.26.0\n",
-    )
-    library, stand_in = build_companions(other, MATRIX, LINUX, MODULES)
-    assert unzip(library)[f"{companions.PACKAGE}/release.txt"] == b"onnxruntime-training 1.26.0\n"
-    metadata = unzip(stand_in)["onnxruntime-1.26.0.dist-info/METADATA"]
-    assert b"Requires-Dist: onnxruntime-training==1.26.0\n" in metadata
 
 
 def test_the_version_of_the_libraries_changes_with_everything_in_them() -> None:
@@ -351,36 +285,6 @@ def test_the_wheels_are_the_same_bytes_every_time() -> None:
         "4f2c0a0c08736cce",
         "f367a55f727ed1c9",
     ]
-
-
-def test_neither_umask_nor_time_zone_nor_hash_seed_change_a_byte(tmp_path: Path) -> None:
-    code = """
-import hashlib, os, sys
-os.umask(int(sys.argv[1], 8))
-from ortgpu_fix.companions import build
-from ortgpu_fix.companions.library_list import Entry
-from ortgpu_fix.matrix.load import companion_modules
-entries = [Entry(when="always", distribution="nvidia-cublas-cu12", path="a/libcublas.so.12")]
-made = [build.library_wheel("1.26.0", entries, companion_modules())]
-made.append(build.stand_in_wheel("1.26.0"))
-print([(wheel.file, hashlib.sha256(wheel.content).hexdigest()) for wheel in made])
-"""
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code, umask],
-            env={**os.environ, "TZ": zone, "PYTHONHASHSEED": seed, "LC_ALL": language},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for umask, zone, seed, language in (
-            ("022", "UTC", "0", "C"),
-            ("077", "Pacific/Kiritimati", "7", "zh_CN.UTF-8"),
-        )
-    }
-
-    assert len(said) == 1
 
 
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda wheel: wheel.file)
@@ -430,16 +334,6 @@ def test_the_lines_that_python_reads_at_its_start() -> None:
     assert members["_ortgpu_fix_libraries/libraries.txt"] == (
         b"always nvidia-cublas-cu12 nvidia/a/lib/libcublas.so.12\n"
     )
-
-
-def test_the_modules_that_travel_are_read() -> None:
-    modules = data_files.companion_modules()
-
-    assert set(modules) == {
-        *("__init__.py", "__main__.py", "demand.py", "load.py", "lost.py", "service.py")
-    }
-    assert "def start(" in modules["__init__.py"]
-    assert "def find_spec(" in modules["demand.py"]
 
 
 def test_in_a_project_the_loader_requires_the_versions_of_the_plan() -> None:

@@ -170,27 +170,17 @@ def test_an_unchanged_import_finds_every_library(python: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import importlib.util; assert importlib.util.find_spec('onnxruntime').origin",
-        "import ctypes, email, sqlite3",
-        "import pkgutil; assert pkgutil.find_loader if hasattr(pkgutil, 'find_loader') else True",
-    ],
-)
-def test_nothing_is_loaded_until_onnxruntime_is_imported(python: Path, code: str) -> None:
+def test_nothing_is_loaded_until_onnxruntime_is_imported(python: Path) -> None:
+    code = "import importlib.util; assert importlib.util.find_spec('onnxruntime').origin"
     assert answer(python, f"{code}\nprint(json.dumps(mapped()))") == []
 
 
 @pytest.mark.parametrize(
     "code",
     [
-        "import onnxruntime.part",
         "from onnxruntime import part",
-        "import importlib; importlib.import_module('onnxruntime.part')",
         "import importlib.util; importlib.util.find_spec('onnxruntime'); import onnxruntime",
         "import onnxruntime, importlib; importlib.reload(onnxruntime)",
-        "import onnxruntime, sys; del sys.modules['onnxruntime']; import onnxruntime",
         "import copy, importlib.util as u; copy.deepcopy(u.find_spec('onnxruntime').loader)",
     ],
 )
@@ -202,42 +192,9 @@ def test_every_way_to_import_it_loads_once(python: Path, code: str) -> None:
     assert names(mapped) == ALL
 
 
-def test_the_module_keeps_its_own_loader(python: Path) -> None:
-    kinds = answer(
-        python,
-        "import onnxruntime as o, inspect, sys\n"
-        "assert inspect.getsource(o)\n"
-        "print(json.dumps([type(o.__loader__).__name__, type(o.__spec__.loader).__name__]))",
-    )
-
-    assert kinds == ["SourceFileLoader", "SourceFileLoader"]
-
-
-def test_who_looks_before_the_import_can_read_the_source(python: Path) -> None:
-    code = "import importlib.util as u; l = u.find_spec('onnxruntime').loader\n"
-    code += "print(json.dumps([l.get_source('onnxruntime'), l.is_package('onnxruntime')]))"
-
-    assert answer(python, code) == [ONNXRUNTIME, True]
-
-
-@pytest.mark.parametrize("option", ["-I", "-E", "-s", "-O", "-B"])
+@pytest.mark.parametrize("option", ["-I", "-O"])
 def test_options_of_python(python: Path, option: str) -> None:
     assert answer(python, IMPORT, option)[0] is None
-
-
-def test_python_without_site_does_nothing(python: Path) -> None:
-    site = environments.site_packages(python)
-    error, mapped = answer(python, f"import sys; sys.path.append({str(site)!r})\n{IMPORT}", "-S")
-
-    assert "cannot open shared object file" in error
-    assert mapped == []
-
-
-def test_one_line_serves_where_pth_files_are_not_read(python: Path) -> None:
-    site = environments.site_packages(python)
-    code = f"import sys; sys.path.append({str(site)!r})\n{LINE}\n{LINE}\n{IMPORT}"
-
-    assert answer(python, code, "-S")[0] is None
 
 
 def test_the_start_file_names_a_function_that_does_the_same(python: Path) -> None:
@@ -256,13 +213,6 @@ def test_a_missing_module_is_passed_over_in_silence(python: Path) -> None:
     assert answer(python, "print(json.dumps(1))") == 1
 
 
-def test_python_starts_twice_with_one_finder(python: Path) -> None:
-    code = "import site, sys; site.main()\n"
-    code += "print(json.dumps(sum(type(f).__name__ == 'Finder' for f in sys.meta_path)))"
-
-    assert answer(python, code) == 1
-
-
 def test_without_onnxruntime_the_usual_error_appears(python: Path) -> None:
     shutil.rmtree(environments.site_packages(python) / "onnxruntime")
     finished = run(python, "import onnxruntime")
@@ -277,13 +227,6 @@ def test_nothing_is_loaded_for_a_cpu_build_or_a_folder_of_that_name(python: Path
 
     assert json.loads(finished.stdout)[1] == []
     assert "no CUDA provider in" in finished.stderr
-
-
-def test_a_gutted_onnxruntime_is_still_a_namespace(python: Path) -> None:
-    (environments.site_packages(python) / "onnxruntime/__init__.py").unlink()
-    code = "import onnxruntime; print(json.dumps([getattr(onnxruntime, '__file__', None)]))"
-
-    assert answer(python, code) == [None]
 
 
 def test_a_missing_library_leaves_the_message_to_onnxruntime(python: Path) -> None:
@@ -317,13 +260,6 @@ def test_a_broken_list_is_not_the_end_of_the_import(python: Path) -> None:
     assert "ValueError" in run(python, IMPORT, environ={"ORTGPU_FIX_DEBUG": "1"}).stderr
 
 
-def test_a_python_without_ctypes_imports_onnxruntime_as_ever(python: Path) -> None:
-    (environments.site_packages(python) / "onnxruntime/__init__.py").write_text("error = None")
-    code = f"import sys; sys.modules['ctypes'] = None\n{IMPORT}"
-
-    assert answer(python, code) == [None, []]
-
-
 TORCH = """
 import ctypes, os
 folder = os.path.join(os.path.dirname(__file__), "lib")
@@ -340,7 +276,7 @@ def bundle(site: Path) -> None:
         shutil.copy(site / path, site / "torch/lib")
 
 
-ORDERS = ("torch, onnxruntime", "onnxruntime, torch", "onnxruntime")
+ORDERS = ("torch, onnxruntime", "onnxruntime, torch")
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -368,16 +304,6 @@ def test_libraries_that_are_loaded_already_keep_the_others_of_their_distribution
     assert (error is None) is both
 
 
-def test_libraries_of_another_folder_of_the_path_are_found(python: Path, tmp_path: Path) -> None:
-    site = environments.site_packages(python)
-    (tmp_path / "other").mkdir()
-    (site / "nvidia").rename(tmp_path / "other/nvidia")
-    error, mapped = answer(python, IMPORT, PYTHONPATH=str(tmp_path / "other"))
-
-    assert error is None
-    assert all(path.startswith(f"{tmp_path}/other/") for path in mapped)
-
-
 def test_other_libraries_on_the_loaders_path_do_not_come_before_ours(
     python: Path, tmp_path: Path
 ) -> None:
@@ -389,15 +315,6 @@ def test_other_libraries_on_the_loaders_path_do_not_come_before_ours(
     assert error is None
     assert names(mapped) == ALL
     assert not [path for path in mapped if path.startswith(f"{tmp_path}/lib")]
-
-
-def test_our_own_folder_on_the_loaders_path_shadows_nothing(python: Path) -> None:
-    folder = (environments.site_packages(python) / GRAPH).parent
-    finished = run(
-        python, IMPORT, environ={"LD_LIBRARY_PATH": str(folder), "ORTGPU_FIX_DEBUG": "1"}
-    )
-
-    assert "cudnn_graph" not in finished.stderr
 
 
 def test_threads_that_import_at_once(python: Path) -> None:
@@ -424,27 +341,6 @@ print(json.dumps([errors, mapped()]))
     assert names(mapped) == ALL
 
 
-@pytest.mark.parametrize("before", [True, False], ids=["parent imports", "child imports"])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_children(python: Path, method: str, *, before: bool) -> None:
-    (python.parent / "work.py").write_text(
-        MAPPED + "def work(_):\n    import onnxruntime\n    return [onnxruntime.error, mapped()]\n"
-    )
-    code = "import onnxruntime\n" if before else ""
-    code += f"""
-import multiprocessing, sys
-sys.path.insert(0, "")
-import work
-if __name__ == "__main__":
-    with multiprocessing.get_context({method!r}).Pool(1) as pool:
-        print(json.dumps(pool.map(work.work, [0])[0]))
-"""
-    error, mapped = answer(python, code, "-W", "ignore")
-
-    assert error is None
-    assert names(mapped) == ALL
-
-
 PRELOAD = """
 def preload_dlls():
     import glob
@@ -456,26 +352,14 @@ def preload_dlls():
 """
 
 
-def test_an_application_that_calls_preload_dlls_loads_nothing_twice(python: Path) -> None:
-    module = environments.site_packages(python) / "onnxruntime/__init__.py"
-    module.write_text(ONNXRUNTIME + PRELOAD)
-    error, mapped = answer(python, f"import onnxruntime; onnxruntime.preload_dlls()\n{IMPORT}")
-
-    assert error is None
-    assert names(mapped) == ALL
-
-
-EVERY = [(f"3.{minor}", found) for minor in range(8, 16) if (found := find_python(f"3.{minor}"))]
+PYTHONS = [(f"3.{minor}", found) for minor in range(8, 16) if (found := find_python(f"3.{minor}"))]
 
 
 @pytest.mark.parametrize(
     ("version", "base"),
-    [
-        pytest.param(*row, id=row[0], marks=[pytest.mark.slow] if row in EVERY[1:-1] else [])
-        for row in EVERY
-    ],
+    [pytest.param(*row, id=row[0]) for row in sorted({*PYTHONS[:1], *PYTHONS[-1:]})],
 )
-def test_the_ways_to_start_on_every_python_of_this_machine(
+def test_the_ways_to_start_on_the_oldest_and_the_newest_python(
     version: str, base: Path, tmp_path: Path, tree: Path
 ) -> None:
     """Plain, -I, -S and with the line, forked, spawned, with preload_dlls(), torch around it."""
@@ -667,7 +551,7 @@ def test_windows_uses_torchs_libraries(windows: Windows, tmp_path: Path, *, impo
     assert list(windows.loaded.values()) == files
 
 
-@pytest.mark.parametrize(("system", "loads"), [(None, True), (1, True), (2, False), (3, False)])
+@pytest.mark.parametrize(("system", "loads"), [(None, True), (1, True), (2, False)])
 def test_windows_loads_a_newer_runtime_only(
     windows: Windows, tmp_path: Path, system: int | None, *, loads: bool
 ) -> None:
@@ -680,23 +564,6 @@ def test_windows_loads_a_newer_runtime_only(
     autoload.load_group([("newer", "../../Scripts/msvcp140.dll")], [str(site)])
 
     assert list(windows.loaded.values()) == ([file] if loads else [])
-
-
-def test_a_runtime_whose_wheel_was_removed_stops_nothing(windows: Windows, tmp_path: Path) -> None:
-    [own] = touch(tmp_path, "Windows/System32/msvcp140.dll")
-    Path(own).write_bytes(version(1))
-    site = tmp_path / "venv/Lib/site-packages"
-    autoload.load_group([("newer", "../../Scripts/msvcp140.dll")], [str(site)])
-
-    assert windows.loaded == {}
-
-
-def test_a_file_without_a_version_is_older_than_any(tmp_path: Path) -> None:
-    for name, content in (("none", b"MZ"), ("old", version(1)), ("new", version(2))):
-        (tmp_path / name).write_bytes(content)
-    found = [autoload.file_version(str(tmp_path / name)) for name in ("gone", "none", "old", "new")]
-
-    assert found[0] == found[1] < found[2] < found[3]
 
 
 def test_a_c_library_that_does_not_tell_where_a_library_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -795,12 +662,9 @@ def mapped_by(python: Path, code: str, **environ: str) -> list[str]:
 @pytest.mark.parametrize(
     "code",
     [
-        "",
         "assert onnxruntime.session('CPUExecutionProvider') is None",
-        "onnxruntime.C.OrtDevice.cpu()",
         "onnxruntime.InferenceSession(onnxruntime.SessionOptions())",
         "onnxruntime.preload_dlls(directory='/opt')",
-        "onnxruntime.preload_dlls(True, True, True, '/opt')",
     ],
 )
 def test_without_a_wish_for_cuda_nothing_is_loaded(shaped: Path, code: str) -> None:
@@ -811,24 +675,15 @@ def test_without_a_wish_for_cuda_nothing_is_loaded(shaped: Path, code: str) -> N
     "code",
     [
         "assert onnxruntime.session('CUDAExecutionProvider', 'CPUExecutionProvider') is None",
-        "assert onnxruntime.session('TensorrtExecutionProvider') is None",
         "onnxruntime.SessionOptions.providers = True; assert onnxruntime.session() is None",
         "del onnxruntime.SessionOptions.has_providers; assert onnxruntime.session() is None",
         "assert onnxruntime.C.OrtDevice.cuda() == 1",
-        "assert onnxruntime.C.OrtDevice.gpu() == 1",
         "assert onnxruntime.C.register_execution_provider_library('x', 'y') is None",
         "assert onnxruntime.preload_dlls() is None",
     ],
 )
 def test_whatever_asks_for_cuda_finds_the_libraries(shaped: Path, code: str) -> None:
     assert mapped_by(shaped, code)[:4] == ALL
-
-
-def test_what_is_wrapped_keeps_its_name_and_its_words(shaped: Path) -> None:
-    code = "import onnxruntime as o; f = o.InferenceSession.initialize_session"
-    shown = answer(shaped, f"{code}\nprint(json.dumps([f.__name__, f.__doc__]))")
-
-    assert shown == ["initialize_session", "Initialize."]
 
 
 @pytest.mark.parametrize("gone", ["class InferenceSession", "def cuda"])
@@ -839,12 +694,6 @@ def test_a_release_of_another_shape_loads_at_the_import(shaped: Path, gone: str)
     package.write_text("from onnxruntime.capi import _pybind_state as C\n")
 
     assert mapped_by(shaped, "") == ALL
-
-
-def test_a_build_without_a_provider_is_left_alone(shaped: Path) -> None:
-    (environments.site_packages(shaped) / PROVIDER).unlink()
-
-    assert mapped_by(shaped, "onnxruntime.session('CUDAExecutionProvider')") == []
 
 
 def test_a_plugin_finds_the_libraries_when_it_is_registered(shaped: Path) -> None:
@@ -956,10 +805,7 @@ class Plain:
 @pytest.mark.parametrize(
     ("code", "loaded"),
     [
-        ("Translator('m')", False),
-        ("Translator('m', 'cpu')", False),
         ("Translator('m', device='cpu')", False),
-        ("Plain()", False),
         ("Translator('m', 'cuda')", True),
         ("Translator('m', device='auto')", True),
     ],

@@ -104,9 +104,3 @@ def test_a_session_that_asked_for_cuda_and_has_none_is_refused(
     with pytest.raises(service.GpuRequiredError, match="no memory") as caught:
         Bindings(CUDA, fails="no memory").session([CUDA])
     assert isinstance(caught.value.__cause__, RuntimeError)
-
-
-def test_without_the_variables_nothing_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert Bindings().session([CUDA, CPU]).get_providers() == [CPU]
-    assert Bindings(CUDA).session().made[0] == []
-    assert capsys.readouterr().err == ""

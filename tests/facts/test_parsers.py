@@ -39,7 +39,6 @@ def test_smi_rows() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "No devices were found\n",
         "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver, ok,\n",
         "| NVIDIA-SMI 610.43.02, KMD Version: 610.43.02, CUDA UMD Version: 13.3 |\n",
@@ -61,28 +60,12 @@ def test_smi_without_rows(text: str) -> None:
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n",
             "580.65.06",
         ),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  540.4.0  Release\n", "540.4.0"),
         ("GCC version:  gcc version 12.3.0\n", None),
         ("NVRM version: NVIDIA UNIX x86_64 Kernel Module\n", None),
     ],
 )
 def test_proc_version(text: str, version: str | None) -> None:
     assert readers.parse_proc_version(text) == version
-
-
-def test_proc_gpu() -> None:
-    assert readers.parse_proc_gpu("Model: \t\t Tesla V100-SXM2-16GB\nIRQ: 1\n").name == (
-        "Tesla V100-SXM2-16GB"
-    )
-    assert readers.parse_proc_gpu("Model: \t\t Unknown\n") == Gpu()
-    assert readers.parse_proc_gpu("Model: \t\t \nIRQ: 1\n") == Gpu()
-    assert readers.parse_proc_gpu("") == Gpu()
-
-
-def test_pci() -> None:
-    text = "0x10de 0x20b2 0x030200\n0x10de 0x228b 0x040300\n"
-
-    assert readers.parse_pci(text) == (Gpu(name="NVIDIA GPU (PCI 10de:20b2)"),)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +88,7 @@ def test_os_release(text: str, name: str | None) -> None:
         ({"version.json": '{"cuda": {}}', "cuda.h": "#define CUDA_VERSION 12040\n"}, "12.4"),
         ({"version.json": '{"cuda": {"version": 12}}'}, None),
         ({"version.json": "no JSON", "version.txt": "CUDA Version 10.2.89\n"}, "10.2"),
-        ({"version.txt": "CUDA Version 10.2.89\n"}, "10.2"),
-        ({"cuda.h": "/* */\n#define CUDA_VERSION 13000\n"}, "13.0"),
         ({"cuda.h": "#define CUDA_VERSION NONE\n"}, None),
-        ({}, None),
     ],
 )
 def test_toolkit(files: dict[str, str], version: str | None) -> None:
@@ -135,24 +115,12 @@ def test_ldconfig_keeps_the_order_and_the_machine() -> None:
     "name",
     [
         "libcublas.so.12",
-        "libcublasLt.so.13",
         "libcudart.so.11.0",
-        "libcudart.so.12",
         "libnvrtc.so.11.2",
-        "libcudnn.so.9",
         "libcudnn_engines_precompiled.so.9",
-        "libcufft.so.11",
-        "libcurand.so.10",
-        "libnvJitLink.so.12",
-        "cublasLt64_12.dll",
-        "cudart64_110.dll",
         "cudnn64_9.dll",
-        "cudnn_ops_infer64_8.dll",
-        "nvrtc64_120_0.dll",
         "nvJitLink_120_0.dll",
         "zlibwapi.dll",
-        "vcruntime140_1.dll",
-        "libnvinfer.so.10",
         "nvinfer.dll",
         "nvinfer_10.dll",
     ],
@@ -166,23 +134,13 @@ def test_libraries_of_interest(name: str) -> None:
     [
         "libcudnn.so",
         "libcudnn.so.9.1.0",
-        "libcublas.so.12.4.5.8",
         "libcuda.so.1",
-        "libcudart.so",
-        "libnvinfer.so.10.3",
         "libnvinfer_lean.so.10",
         "nvinfer_plugin_10.dll",
     ],
 )
 def test_other_names(name: str) -> None:
     assert not readers.is_library(name)
-
-
-def test_the_version_of_a_file() -> None:
-    assert readers.parse_file_version("libcudnn.so.9", "/x/libcudnn.so.9.1.0") == "9.1.0"
-    assert readers.parse_file_version("libcudart.so.11.0", "/x/libcudart.so.11.8.89") == "11.8.89"
-    assert readers.parse_file_version("libcudart.so.11.0", "/x/libcudart.so.11.0") is None
-    assert readers.parse_file_version("cudnn64_9.dll", "C:\\x\\cudnn64_9.dll") is None
 
 
 @given(st.text() | st.text("NVRM version: Kernel Module 0123456789.,[]=>()\n\t"))
@@ -210,26 +168,17 @@ def test_json_of_any_shape_is_no_toolkit() -> None:
         ("/home/bob/x", "/home/alice", "~/x"),
         ("/root/.venv /rootfs/x /x/root/y", "/root", "~/.venv /rootfs/x /x/root/y"),
         ("/usr/lib /home", "/", "/usr/lib /home"),
-        ("/srv/app/x", "/srv/app/", "~/x"),
-        ("/srv/application", "/srv/app", "/srv/application"),
         ("/srv/app", None, "/srv/app"),
-        ("file:///home/alice/pkg", None, "file://~/pkg"),
         ("C:\\Users\\Alice B\\env\\python.exe", None, "~\\env\\python.exe"),
-        ("D:\\me\\env", "D:\\me", "~\\env"),
-        ("/Users/alice", None, "~"),
         ("x @ git+https://me:token@example.org/x.git", None, "x @ git+https://example.org/x.git"),
         (
             "x @ https://example.org/x.whl?token=t0#egg=x ; y",
             None,
             "x @ https://example.org/x.whl#egg=x ; y",
         ),
-        ("Kernel Module 550.54.14  (ci@host-17.example.org)", None, "Kernel Module 550.54.14"),
         ("Release Build  (builder@)", None, "Release Build"),
         ("GPU-12345678-1234-1234-1234-123456789abc", None, "GPU-…"),
-        ("MIG-12345678-1234-1234-1234-123456789abc x", None, "MIG-… x"),
-        ("GPU-5 MIG-1g.5gb", None, "GPU-5 MIG-1g.5gb"),
         (r"\\files\home\bob\x", None, r"~\x"),
-        ("/x", "", "/x"),
     ],
 )
 def test_private_texts(text: str, home: str | None, clean: str) -> None:
@@ -242,16 +191,8 @@ def test_private_texts(text: str, home: str | None, clean: str) -> None:
         ("/scratch/alice/venv:/data/alice", "alice", "/scratch/…/venv:/data/…"),
         ("/scratch/alicent/venv", "alice", "/scratch/alicent/venv"),
         ("/opt/app/venv", "app", "/opt/app/venv"),
-        ("/opt/conda/lib/python/site", "conda", "/opt/conda/lib/python/site"),
-        ("/opt/nvidia/cuda/lib", "nvidia", "/opt/nvidia/cuda/lib"),
         ("/usr/local/cuda/lib", "cuda", "/usr/local/cuda/lib"),
-        ("/usr/lib/python3", "lib", "/usr/lib/python3"),
-        ("/usr/share/python/x", "python", "/usr/share/python/x"),
-        ("/usr/share/Python/x", "Python", "/usr/share/Python/x"),
         ("/opt/venv", "opt", "/opt/venv"),
-        ("/srv/root/x", "root", "/srv/root/x"),
-        ("/srv/user/x", "user", "/srv/user/x"),
-        ("/srv/admin/x", "admin", "/srv/admin/x"),
         ("/srv/ann/x", "ann", "/srv/…/x"),
         ("/x/me/venv", "me", "/x/me/venv"),
         ("D:\\alice\\venv", "alice", "D:\\…\\venv"),
@@ -261,11 +202,10 @@ def test_folders_named_like_the_user(text: str, user: str, clean: str) -> None:
     assert redact(text, None, user) == clean
 
 
-@pytest.mark.parametrize("home", ["/home/zoë", "C:\\Users\\Zoë Ångström", "/srv/zoë"])
-def test_private_texts_in_json(home: str) -> None:
-    written = json.dumps({"path": home + "/x", "other": "x"})
+def test_private_texts_in_json() -> None:
+    written = json.dumps({"path": "C:\\Users\\Zoë Ångström" + "/x", "other": "x"})
 
-    assert json.loads(redact(written, home)) == {"path": "~/x", "other": "x"}
+    assert json.loads(redact(written, "C:\\Users\\Zoë Ångström")) == {"path": "~/x", "other": "x"}
 
 
 @given(st.text(), st.text())
@@ -282,14 +222,7 @@ FIXED = b"\xbd\x04\xef\xfe\0\0\1\0" + bytes([42, 0, 14, 0, 0, 0, 0x81, 0x86])
         (b"MZ.." + FIXED + b"..", "14.42.34433.0"),
         (b"\xbd\x04\xef\xfe\0\0\2\0 another structure" + FIXED, "14.42.34433.0"),
         (FIXED[:-1], None),
-        (FIXED, "14.42.34433.0"),
-        (b"MZ" + FIXED[:-1], None),
-        (
-            FIXED[:8] + bytes([255, 255, 1, 0, 255, 255, 254, 255]),
-            "1.65535.65534.65535",
-        ),
         (b"MZ", None),
-        (b"MZ" + bytes(32), None),
         (FIXED + FIXED.replace(b"\x0e", b"\x0f"), "14.42.34433.0"),  # the first one counts
     ],
 )

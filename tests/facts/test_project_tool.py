@@ -45,17 +45,13 @@ requires-dist = [
     [
         (UV, "1.26.0"),
         (UV.replace("\n[[", WANTED + "[[", 1), "1.26.0"),
-        (WANTED, None),
-        (UV.replace("\n", "\r\n"), "1.26.0"),
         (UV.replace("-gpu", ""), None),
         (UV.replace("onnxruntime-gpu", "not-onnxruntime-gpu"), None),
         ('dependencies = ["onnxruntime-gpu"]\nversion = "1.26.0"\n', None),
-        ("", None),
     ],
 )
-@pytest.mark.parametrize("tool", ["uv", "poetry", "pipx"])
-def test_the_release_of_the_gpu_build_in_a_lock(tool: str, text: str, release: str | None) -> None:
-    assert locked_release(tool, text) == release
+def test_the_release_of_the_gpu_build_in_a_lock(text: str, release: str | None) -> None:
+    assert locked_release("uv", text) == release
 
 
 @pytest.mark.parametrize(
@@ -63,14 +59,10 @@ def test_the_release_of_the_gpu_build_in_a_lock(tool: str, text: str, release: s
     [
         (RECEIPT, "1.26.0"),
         (RECEIPT.replace('gpu",', 'gpu", extras = ["cuda", "cudnn"],'), "1.26.0"),
-        (RECEIPT.replace("-gpu", ""), None),
         (RECEIPT.replace('"onnx', '"not-onnx'), None),
         (RECEIPT.replace("==", ">="), None),
-        (RECEIPT.replace("26.0", "26.*"), None),
         (RECEIPT.replace("26.0", "26.0,!=1.26.1"), None),
         (RECEIPT.replace("-gpu", '-gpu" },\n    { name = "magika'), None),
-        (UV, None),
-        ("", None),
     ],
 )
 def test_the_release_of_the_gpu_build_in_a_receipt(text: str, release: str | None) -> None:
@@ -100,7 +92,6 @@ PIPFILE_LOCK = """\
         (PIPFILE_LOCK, "1.26.0"),
         (PIPFILE_LOCK.replace("-gpu", ""), None),
         (PIPFILE_LOCK.replace('"version": "==1.26.0"', '"path": "a.whl"'), None),
-        ("", None),
     ],
 )
 def test_the_release_of_the_gpu_build_in_a_lock_of_pipenv(text: str, release: str | None) -> None:
@@ -127,11 +118,8 @@ def test_environments_that_a_tool_keeps_outside_of_projects(prefix: str, tool: s
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("name: app\nchannels: [conda-forge]\n", "app"),
         ("channels: [conda-forge]\nname:  'app'  # ours\r\n", "app"),
-        ('name: "app"', "app"),
         ("dependencies:\n  - name: app\n", None),
-        ("name:\n  app\n", None),
         ("", None),
     ],
 )

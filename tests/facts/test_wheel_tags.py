@@ -25,10 +25,6 @@ def test_windows_has_one_platform() -> None:
     assert platforms(machine("windows", None, "aarch64")) == ("win_arm64",)
 
 
-def test_a_libc_that_is_not_known_is_taken_as_the_oldest_that_counts() -> None:
-    assert platforms(machine(libc=None))[1] == "manylinux_2_28_x86_64"
-
-
 def test_arm_has_no_platform_older_than_its_first() -> None:
     names = platforms(machine(libc="glibc 2.18", name="aarch64"))
 
@@ -47,10 +43,6 @@ def test_musl_has_platforms_of_its_own() -> None:
         "musllinux_1_1_x86_64",
         "musllinux_1_0_x86_64",
     )
-
-
-def test_a_libc_of_which_only_the_first_number_is_known_is_its_first() -> None:
-    assert platforms(machine(libc="musl 1")) == ("linux_x86_64", "musllinux_1_0_x86_64")
 
 
 def test_a_free_threaded_python_has_another_abi() -> None:
@@ -76,13 +68,6 @@ def test_platforms_that_had_names_of_their_own_stand_beside_the_same_glibc() -> 
     assert names[at - 1 : at + 2 : 2] == ("manylinux_2_12_x86_64", "manylinux_2_11_x86_64")
     assert names[-2:] == ("manylinux_2_5_x86_64", "manylinux1_x86_64")
     assert len(names) == 1 + 13 + 3
-
-
-@pytest.mark.parametrize(
-    ("version", "name"), [("3.7.16", "cp37m"), ("3.8.0", "cp38"), ("3.12.1", "cp312")]
-)
-def test_an_abi_lost_its_letter_with_python_3_8(version: str, name: str) -> None:
-    assert abi(version, free_threaded=False) == name
 
 
 def test_what_is_written_in_python_alone_fits_other_pythons_too() -> None:

@@ -64,26 +64,12 @@ def only(*rows: Any, variants: Any = ()) -> TorchBuild:
     return table(*rows, variants=variants).builds[-1 if variants else 0]
 
 
-def test_a_build_on_pypi_is_what_its_row_says() -> None:
-    build = only(pypi())
-
-    assert (build.name, build.version, build.local) == ("2.9.0+cu128", "2.9.0", "cu128")
-    assert (build.platform, build.cuda, build.glibc) == ("linux_x86_64", "12.8", "2.28")
-    assert (build.sass, build.ptx) == (("8.0",), ("9.0",))
-    assert build.pythons == {"cp311", "cp312"}
-    assert [row.file for row in build.wheels] == ["torch-cp311.whl", "torch-cp312.whl"]
-    assert (build.wheels[0].size, build.wheels[0].sha256) == (7, "of cp311")
-    assert build.toolkit == {}
-
-
 @pytest.mark.parametrize(
     ("requires", "cuda", "libraries", "cudnn"),
     [
         (["nvidia-cublas-cu12==12.8.4.1", "nvidia-cudnn-cu12==9.1"], "12.8", "required", "9.1"),
         (["nvidia-cudnn-cu12>=9.1", "nvidia-cublas-cu12==12.8.4.1"], "12.8", "required", None),
-        (["nvidia-cudnn-cu12"], "12.8", "required", None),
         (["nvidia-cudnn-cu12 is no requirement"], "12.8", "required", None),
-        (["nvidia-cublas-cu12==12.8.4.1"], "12.8", "required", None),
         ([], "12.8", "inside", None),
         ([], None, None, None),
     ],
@@ -96,21 +82,9 @@ def test_where_its_libraries_are_and_which_cudnn(
     assert (build.libraries, build.cudnn, build.pins) == (libraries, cudnn, tuple(requires))
 
 
-def test_a_build_without_cuda_is_the_one_for_the_processor() -> None:
-    row = pypi()
-    for key in ("cuda", "requires", "sass", "ptx", "glibc"):
-        del row[key]
-    build = only(row)
-
-    assert (build.name, build.cuda, build.glibc) == ("2.9.0+cpu", None, None)
-    assert (build.sass, build.ptx, build.pins) == ((), (), ())
-
-
 @pytest.mark.parametrize(
     ("line", "pins"),
     [
-        ("cuda-toolkit[cublas]==13.0.2", ("nvidia-cublas==13.1.0.3",)),
-        ("cuda-toolkit[nvrtc]==13.0.2", ("nvidia-cuda-nvrtc>=13.0.88,<14",)),
         (
             "cuda-toolkit[nvrtc,cublas,cudart]==13.0.2",
             (
@@ -152,20 +126,6 @@ def test_what_its_own_row_says_goes_before_the_toolkit_and_pypi() -> None:
     assert build.glibc == "2.17"
 
 
-@pytest.mark.parametrize("libraries", ["inside", None])
-def test_one_that_has_its_libraries_inside_requires_none(libraries: str | None) -> None:
-    build = only(pypi(), variants=[variant(local="cu129", libraries=libraries)])
-
-    assert (build.libraries, build.pins) == (libraries, ())
-    assert build.toolkit == TOOLKITS["12.8.1"][0]
-
-
-def test_one_of_an_unknown_toolkit_has_no_parts() -> None:
-    build = only(pypi(), variants=[variant(local="cu129", toolkit="12.9.9", cudnn=None)])
-
-    assert (build.toolkit, build.pins, build.cudnn) == ({}, (), None)
-
-
 @pytest.mark.parametrize(
     ("requires", "nvrtc"),
     [
@@ -198,47 +158,3 @@ def test_a_variant_of_a_release_that_pypi_lacks_is_left_out() -> None:
     assert [build.name for build in found.of("linux_x86_64")] == ["2.9.0+cu128", "2.9.0+cu129"]
     assert len(found.of("windows_x86_64")) == 2
     assert found.of("linux_aarch64") == ()
-
-
-def test_the_oldest_release_comes_first_and_of_two_alike_the_one_on_pypi() -> None:
-    found = table(
-        pypi("2.10.0"),
-        pypi("2.9.0"),
-        variants=[variant("2.9.0", "2.10.0"), variant("2.10.0", local="cu126")],
-    )
-
-    assert [(build.name, bool(build.wheels)) for build in found.builds] == [
-        ("2.9.0+cu128", True),
-        ("2.9.0+cu128", False),
-        ("2.10.0+cu126", False),
-        ("2.10.0+cu128", True),
-        ("2.10.0+cu128", False),
-    ]
-
-
-def test_a_companion_has_its_wheels_and_its_torch() -> None:
-    row = {
-        "name": "torchvision",
-        "version": "0.24.0",
-        "platform": "linux_x86_64",
-        "torch": "==2.9.0",
-        "wheels": [wheel("cp312")],
-    }
-    [found] = table(pypi(), companions=[row]).companions
-
-    assert (found.name, found.version, found.platform) == (
-        *("torchvision", "0.24.0"),
-        "linux_x86_64",
-    )
-    assert "2.9.0" in found.torch
-    assert "2.9.1" not in found.torch
-    assert [one.python for one in found.wheels] == ["cp312"]
-
-
-@pytest.mark.parametrize("key", ["version", "platform", "wheels"])
-def test_a_row_that_lacks_a_key_is_refused(key: str) -> None:
-    row = pypi()
-    del row[key]
-
-    with pytest.raises(ValueError, match=rf"^torch\[0\]\.{key}: is missing$"):
-        table(row)

@@ -9,19 +9,11 @@ from ortgpu_fix.versions import (
     allows,
     at_least,
     count,
-    major,
     newest_first,
     numbers,
     requirement,
     version,
 )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("12.8", "12"), ("9", "9"), ("", ""), (".1", ""), ("535.1.2", "535")]
-)
-def test_the_major(text: str, expected: str) -> None:
-    assert major(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,13 +66,6 @@ def test_what_is_no_requirement(text: str) -> None:
     assert requirement(text) is None
 
 
-def test_a_requirement() -> None:
-    wanted = requirement("a>=1.0")
-
-    assert wanted is not None
-    assert (wanted.name, str(wanted.specifier)) == ("a", ">=1.0")
-
-
 DIGITS = "1" * 600
 """More of them than any number has; Python makes no number of more than 4,300."""
 
@@ -97,10 +82,3 @@ def test_a_number_without_end_is_none() -> None:
     assert str(version(DIGITS)) == DIGITS
     assert str(requirement(f"x>={DIGITS}")) == f"x>={DIGITS}"
     assert count(DIGITS) == int(DIGITS)
-
-
-@pytest.mark.parametrize(("text", "number"), [("0", 0), ("12", 12), ("", None), ("²", None)])
-def test_what_counts_something(text: str, number: int | None) -> None:
-    assert count(text) == number
-    assert count(f"{text}x") is None
-    assert count(f"-{text}") is None

@@ -32,18 +32,8 @@ from random_machines import (
 
 from ortgpu_fix.resolve.options import PlanOptions
 
-many = settings(max_examples=200, suppress_health_check=list(HealthCheck))
-some = settings(max_examples=15, suppress_health_check=list(HealthCheck))
-
-
-@given(documents(), st.sampled_from([{}, {"latest": True}, {"cuda": "12"}]))
-@many
-@pytest.mark.slow
-def test_200_plans_keep_the_contract(document: Document, options: Document) -> None:
-    made = plan(document, PlanOptions(**options))
-
-    assert check(document, made, TABLES, options) == []
-    assert json.dumps(plan(copy.deepcopy(document), PlanOptions(**options))) == json.dumps(made)
+many = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=12, suppress_health_check=list(HealthCheck))
 
 
 @given(documents(), st.sampled_from([{}, {"latest": True}, {"onnxruntime": "<1.27"}]))
@@ -92,19 +82,10 @@ def test_doing_the_plan_leaves_it_healthy(document: Document) -> None:
 @given(documents())
 @some
 def test_a_newer_driver_never_makes_the_answer_worse(document: Document) -> None:
-    newer = CUDA[1::4]
+    newer = CUDA[1::7]
     answers = [newest({**document, "driver": {"cuda": cuda}}) for cuda in newer]
 
     assert answers == sorted(answers)
-
-
-@given(documents(), st.lists(st.sampled_from(range(len(CUDA))), min_size=2, max_size=2).map(sorted))
-@many
-@pytest.mark.slow
-def test_200_newer_drivers_never_make_the_answer_worse(document: Document, ages: list[int]) -> None:
-    older, newer = (newest({**document, "driver": {"cuda": CUDA[age]}}) for age in ages)
-
-    assert older <= newer
 
 
 DRIVERS = [*(f"{branch}.10" for branch in BRANCHES), "650.10", "999.10"]

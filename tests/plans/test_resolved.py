@@ -41,11 +41,8 @@ class Command:
 
 
 SAMPLE = [
-    ("img2table[rapidocr] torch==2.15.* on 3.12", "A100"),
     ("rtmlib onnxruntime nvidia-cublas-cu12==12.4.5.8 on 3.13", "RTX 4090"),
     ("surya-ocr onnxruntime torch==2.5.* on 3.10", "RTX 5060"),
-    ("nudenet tensorflow[and-cuda]==2.20.* on 3.10", "T4"),
-    ("fastembed jax[cuda12] on 3.10", "H100"),
     ("onnxruntime==1.22.1 tensorflow[and-cuda] on 3.10", "GTX 1080"),
 ]
 """An environment on a machine: each kind of what is beside onnxruntime, and each machine."""

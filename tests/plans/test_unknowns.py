@@ -16,7 +16,6 @@ from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import Matrix
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
-from ortgpu_fix.report.plan_document import plan_json
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -130,15 +129,8 @@ def cuda_13(**changed: str) -> dict[str, str]:
     }
 
 
-def test_the_healthy_environment_is_healthy_and_wholly_known() -> None:
-    made = plan(environment())
-
-    assert (made.verdict, unknown(made)) == ("healthy", "")
-
-
-@pytest.mark.parametrize("seen", [True, False], ids=["seen", "written by hand"])
-def test_a_newer_cudnn_is_kept(seen: bool) -> None:  # noqa: FBT001
-    files = {"nvidia-cudnn-cu13": CUDA_13["nvidia-cudnn-cu13"][1]} if seen else {}
+def test_a_newer_cudnn_is_kept() -> None:
+    files = {"nvidia-cudnn-cu13": CUDA_13["nvidia-cudnn-cu13"][1]}
 
     made = plan(environment(wheels=cuda_13(nvidia_cudnn_cu13="9.29.0.10"), seen=files))
 
@@ -166,17 +158,6 @@ def test_a_newer_release_is_kept_and_completed_by_what_its_own_provider_needs() 
     assert selected(made)["onnxruntime-gpu"] == "1.32.0"
     assert unknown(made) == "onnxruntime-gpu 1.32.0"
     assert {row.name: row.index_url for row in made.selection}["onnxruntime-gpu"] == "installed"
-
-
-def test_a_newer_release_written_by_hand_is_taken_to_be_like_the_newest() -> None:
-    document = environment("1.32.0")
-    del document["onnxruntime"]
-
-    made = plan(document)
-
-    assert (made.verdict, unknown(made)) == ("healthy", "onnxruntime-gpu 1.32.0")
-    [finding] = [row for row in made.findings if row.code == "unknown-release"]
-    assert finding.evidence == ("onnxruntime-gpu 1.32.0: like onnxruntime-gpu 1.31.1",)
 
 
 @pytest.mark.parametrize("provider", [PROVIDER_13, None], ids=["read", "written by hand"])
@@ -224,13 +205,6 @@ TOOLKIT_13_6 = {
         )
     ],
 }
-
-
-def test_a_torch_that_is_newer_than_the_matrix_keeps_its_wheels() -> None:
-    made = plan(environment(wheels=NEWER, others=(TORCH_16, TOOLKIT_13_6)))
-
-    assert made.verdict == "healthy"
-    assert selected(made) == NEWER | {"onnxruntime-gpu": "1.31.1", "torch": "2.16.0"}
 
 
 def test_a_newer_torch_gets_an_onnxruntime_of_its_cuda_major() -> None:
@@ -421,34 +395,6 @@ def test_an_unknown_release_that_is_not_whole_is_replaced(damage: dict[str, Any]
     assert "onnxruntime-gpu 1.31.1" in {f"{row.name} {row.version}" for row in made.install}
 
 
-def test_beside_the_cpu_build_an_unknown_release_is_replaced() -> None:
-    """Removing the CPU build takes shared files along, and nothing can bring them back."""
-    document = environment(
-        "1.32.0", provider=PROVIDER_13, others=({"name": "onnxruntime", "version": "1.32.0"},)
-    )
-
-    made = plan(document)
-
-    assert made.uninstall == ("onnxruntime",)
-    assert selected(made)["onnxruntime-gpu"] == "1.31.1"
-
-
-def test_another_python_would_not_have_the_installed_build() -> None:
-    made = plan(environment("1.99.0", provider=PROVIDER_13, driver="11.4"))
-
-    gains = [gains(row) for row in made.unlock if row.change.code == "other-python"]
-    assert "onnxruntime-gpu 1.99.0" not in gains
-
-
-def test_the_plan_of_an_unknown_release_is_a_document_like_any_other() -> None:
-    document = plan_json(plan(environment("1.32.0", provider=PROVIDER_13)), load_texts("en"))
-
-    packages: Any = document["selection"]
-    assert {"name": "onnxruntime-gpu", "version": "1.32.0", "index": "installed"} in packages[
-        "packages"
-    ]
-
-
 def reasons(made: Plan) -> set[str]:
     return {why.code for row in made.rejected for why in row.reasons}
 
@@ -466,13 +412,7 @@ def short_form(driver: str, gpu: str, **sources: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("driver", "gpu", "last"),
-    [
-        ("595.58.03", "7.0", "R580"),
-        ("610.43.02", "6.1", "R580"),
-        ("590.44.01", "5.2", "R580"),
-        ("535.104.12", "3.7", "R470"),
-        ("700", "7.0", "R580"),
-    ],
+    [("595.58.03", "7.0", "R580"), ("535.104.12", "3.7", "R470")],
 )
 def test_a_driver_after_the_last_one_for_a_gpu_is_impossible(
     driver: str, gpu: str, last: str
@@ -523,24 +463,15 @@ def test_a_newer_gpu_beside_one_that_the_driver_runs_may_be_of_another_machine()
 
 @pytest.mark.parametrize(
     ("driver", "gpu"),
-    [("570.26", "12.0"), ("572.16", "10.0"), ("535.104.12", "9.0"), ("535.104.12", "8.6")],
-)
-def test_the_first_branch_itself_runs_the_gpu(driver: str, gpu: str) -> None:
-    assert "gpu-too-new" not in reasons(plan(short_form(driver, gpu)))
-
-
-@pytest.mark.parametrize(
-    ("driver", "gpu"),
-    [("580.82.07", "7.0"), ("582.28", "6.1"), ("470.256.02", "3.7"), ("610.43.02", "7.5")],
+    [("580.82.07", "7.0"), ("582.28", "6.1")],
 )
 def test_the_last_branch_itself_still_runs_the_gpu(driver: str, gpu: str) -> None:
     assert "gpu-dropped" not in reasons(plan(short_form(driver, gpu)))
 
 
-@pytest.mark.parametrize("source", ["nvml", "libcuda", "nvidia-smi", "/proc/driver/nvidia/gpus"])
-def test_a_driver_that_names_a_gpu_supports_it(source: str) -> None:
-    assert "gpu-dropped" not in reasons(plan(short_form("595.58.03", "7.0", gpus=source)))
-    assert "gpu-too-new" not in reasons(plan(short_form("535.104.12", "12.0", gpus=source)))
+def test_a_driver_that_names_a_gpu_supports_it() -> None:
+    assert "gpu-dropped" not in reasons(plan(short_form("595.58.03", "7.0", gpus="nvml")))
+    assert "gpu-too-new" not in reasons(plan(short_form("535.104.12", "12.0", gpus="nvml")))
 
 
 def test_no_unlock_names_a_driver_that_drops_the_gpu() -> None:
@@ -567,10 +498,7 @@ def compatible(driver: str, cuda: str, gpus: list[tuple[str | None, str]], **pla
     ("driver", "cuda", "gpus", "package", "gains"),
     [
         ("535.104.12", "12.2", [("NVIDIA A100-SXM4-80GB", "8.0")], "cuda-compat-13-0", "1.31.1"),
-        ("570.86.10", "12.8", [("NVIDIA L4", "8.9")] * 2, "cuda-compat-13-0", "1.31.1"),
-        ("550.90.07", "12.4", [(None, "9.0")], "cuda-compat-13-0", "1.31.1"),
         ("470.256.02", "11.4", [("Tesla T4", "7.5")], "cuda-compat-12-8", "1.26.0"),
-        ("470.256.02", "11.4", [("Tesla V100-SXM2-16GB", "7.0")], "cuda-compat-12-8", "1.26.0"),
     ],
 )
 def test_a_data_centre_gpu_is_told_of_forward_compatibility(
@@ -584,17 +512,9 @@ def test_a_data_centre_gpu_is_told_of_forward_compatibility(
     ("driver", "cuda", "gpus", "platform"),
     [
         ("535.104.12", "12.2", [("NVIDIA GeForce RTX 4090", "8.9")], {}),
-        ("535.104.12", "12.2", [("NVIDIA L4", "8.9"), ("NVIDIA GeForce RTX 3060", "8.6")], {}),
-        ("535.104.12", "12.2", [(None, "8.6")], {}),
         ("545.23.08", "12.3", [("NVIDIA A100-PCIE-40GB", "8.0")], {}),
-        ("535.104.12", "13.0", [("NVIDIA A100-PCIE-40GB", "8.0")], {}),
         ("535.104.12", "12.2", [("Tesla V100-SXM2-16GB", "7.0")], {}),
         ("535.104.12", "12.2", [("NVIDIA A100-PCIE-40GB", "8.0")], {"wsl": True}),
-        ("535.104.12", "12.2", [("NVIDIA A100-PCIE-40GB", "8.0")], {"system": "windows"}),
-    ],
-    ids=[
-        *("a GeForce", "a GeForce too", "no name", "another branch", "it is there"),
-        *("no code for Volta in CUDA 13", "WSL", "Windows"),
     ],
 )
 def test_forward_compatibility_is_named_where_it_helps_alone(
@@ -603,8 +523,8 @@ def test_forward_compatibility_is_named_where_it_helps_alone(
     assert compatible(driver, cuda, gpus, **platform) == set()
 
 
-@pytest.mark.parametrize("wish", ["==1.32.0", ">1.31.1", "==1.16.1"])
-def test_a_wish_for_a_release_that_no_row_has_says_where_the_matrix_ends(wish: str) -> None:
+def test_a_wish_for_a_release_that_no_row_has_says_where_the_matrix_ends() -> None:
+    wish = "==1.32.0"
     made = plan(environment(), onnxruntime=wish)
 
     assert made.verdict == "impossible"
@@ -617,16 +537,7 @@ def test_a_wish_for_a_release_that_no_row_has_says_where_the_matrix_ends(wish: s
     assert "matrix --update" in load_texts("en").remedy(finding)
 
 
-def test_a_wish_for_the_installed_unknown_release_is_granted() -> None:
-    made = plan(environment("1.32.0", provider=PROVIDER_13), onnxruntime="==1.32.0")
-
-    assert made.verdict == "healthy"
-    assert "release-not-in-matrix" not in codes(made)
-
-
-@pytest.mark.parametrize(
-    ("python", "wanted"), [("3.7", "impossible"), ("3.7.17", "impossible"), ("3.8", "fixable")]
-)
+@pytest.mark.parametrize(("python", "wanted"), [("3.7.17", "impossible"), ("3.8", "fixable")])
 def test_nothing_is_promised_to_a_python_that_nothing_is_installed_into(
     python: str, wanted: str
 ) -> None:
@@ -654,20 +565,12 @@ def test_what_is_installed_in_python_3_7_works_as_it_is() -> None:
     assert "1.14.0" in too_old
 
 
-def test_python_3_7_is_no_way_out_for_another_python() -> None:
-    made = plan(environment(python="3.13.1", wheels={}, driver="11.8") | {"onnxruntime": None})
-
-    changes = {values_of(row.change).get("python") for row in made.unlock}
-    assert "Python 3.7" not in changes
-
-
-@pytest.mark.parametrize("torch", ["2.13.0", "2.14.0", "2.15.0"])
-def test_a_range_is_no_pin(torch: str) -> None:
+def test_a_range_is_no_pin() -> None:
     """cuda-toolkit asks for `nvidia-nvjitlink>=13.0.88,<14`: a newer one stays."""
     build = next(
         row
         for row in MATRIX.torch.builds
-        if (row.version, row.platform) == (torch, "linux_x86_64") and row.wheels
+        if (row.version, row.platform) == ("2.14.0", "linux_x86_64") and row.wheels
     )
     pins = dict(
         line.partition(";")[0].split("==") for line in build.pins if "==" in line.partition(";")[0]
@@ -675,20 +578,10 @@ def test_a_range_is_no_pin(torch: str) -> None:
     wheels = {name: pins.get(name, version) for name, version in cuda_13().items()}
     wheels["nvidia-nvjitlink"] = "13.4.92"
 
-    made = plan(environment(wheels=wheels, others=({"name": "torch", "version": torch},)))
+    made = plan(environment(wheels=wheels, others=({"name": "torch", "version": "2.14.0"},)))
 
     assert selected(made)["nvidia-nvjitlink"] == "13.4.92"
     assert (made.verdict, made.install) == ("healthy", ())
-
-
-def test_a_gpu_that_nobody_knows_is_told_as_not_checked() -> None:
-    document = environment()
-    document["gpus"] = [{"name": "NVIDIA Mystery 9000"}]
-    made = plan(document)
-
-    [finding] = [row for row in made.findings if row.code == "gpu-unknown"]
-    assert finding.severity == "warning"
-    assert "support for it was not checked" in load_texts("en").summary(finding)
 
 
 FEED = "https://feed.example/onnxruntime-cuda-13/simple"
@@ -713,15 +606,6 @@ def test_a_build_of_a_feed_is_kept_as_the_one_that_it_is() -> None:
     assert {row.name: row.index_url for row in made.selection}["onnxruntime-gpu"] == FEED
 
 
-def test_pypis_build_beside_a_feed_is_kept_too() -> None:
-    facts = facts_json.from_json(environment("1.26.0", cuda="12.8", wheels=CUDA_12))
-
-    made = resolve(facts, PlanOptions(), with_feed())
-
-    assert made.verdict == "healthy"
-    assert {row.name: row.index_url for row in made.selection}["onnxruntime-gpu"] == "pypi"
-
-
 def test_a_build_of_a_feed_is_chosen_where_it_alone_fits_and_comes_from_there() -> None:
     """A company builds for a Python that PyPI has no wheel for."""
     document = environment(python="3.9.18")
@@ -732,25 +616,3 @@ def test_a_build_of_a_feed_is_chosen_where_it_alone_fits_and_comes_from_there() 
 
     [wheel] = [row for row in made.install if row.name == "onnxruntime-gpu"]
     assert (wheel.version, wheel.index_url, wheel.sha256) == ("1.26.0", FEED, "f" * 64)
-
-
-def test_where_no_build_of_pypi_works_the_feed_for_the_driver_is_named() -> None:
-    """PyPI has no build for CUDA 11 with a wheel for Python 3.13."""
-    document = environment(python="3.13.1", wheels={}, driver="11.8") | {"onnxruntime": None}
-    document["packages"].pop(0)
-
-    made = plan(document)
-
-    assert made.verdict == "impossible"
-    [row] = [row for row in made.unlock if row.change.code == "ort-index"]
-    assert "onnxruntime-cuda-11" in values_of(row.change)["url"]
-    assert gains(row) == "onnxruntime-gpu (CUDA 11)"
-
-
-@pytest.mark.parametrize("change", [{"gpus": []}, {"driver": {"version": "1.0", "cuda": "10.2"}}])
-def test_no_feed_is_named_where_none_can_help(change: dict[str, Any]) -> None:
-    document = environment(python="3.13.1", wheels={}, driver="11.8") | {"onnxruntime": None}
-
-    made = plan(document | change)
-
-    assert "ort-index" not in {row.change.code for row in made.unlock}

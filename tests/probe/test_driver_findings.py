@@ -46,10 +46,7 @@ def findings(
         (100, A100, "driver-no-device"),
         (100, SLICED, "mig-without-instance"),
         (802, A100, "driver-fabric-manager"),
-        (803, A100, "driver-version-mismatch"),
-        (804, A100, "driver-forward-compatibility"),
         (999, A100, "driver-failed"),
-        (3, A100, "driver-unreadable"),
     ],
 )
 def test_what_cuda_answers_has_one_finding(
@@ -71,11 +68,3 @@ def test_mig_that_works_is_worth_knowing(
     found = findings(simulate, empty_root, cards=[A100, SLICED])
 
     assert {code: row.severity for code, row in found.items()} == {"mig": "info"}
-
-
-def test_a_machine_without_a_driver_is_said_once(
-    simulate: Callable[..., dict[str, str]], empty_root: Path
-) -> None:
-    found = findings(simulate, empty_root, libraries=(), cards=[])
-
-    assert list(found) == ["no-driver"]

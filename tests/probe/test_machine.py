@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 from drivers import A100, GTX1660, RTX3090, SMI_TABLE, Card, smi_script
 from environments import put, site_packages
 
-from ortgpu_fix.errors import Error
 from ortgpu_fix.facts import capture
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.facts.model import Driver, Facts, Gpu
@@ -73,35 +71,13 @@ def test_every_driver_is_read(
     assert facts.sources == {"driver.version": "nvml", "driver.cuda": "libcuda", "gpus": "nvml"}
 
 
-@pytest.mark.parametrize("cards", [[A100] * 8, [GTX1660, RTX3090]], ids=["eight", "mixed"])
-def test_every_gpu_is_read(simulate: Simulate, empty_root: Path, cards: list[Card]) -> None:
+def test_every_gpu_is_read(simulate: Simulate, empty_root: Path) -> None:
+    cards: list[Card] = [GTX1660, RTX3090]
     facts = look(simulate(release="515.65.01", cuda=11070, cards=cards), empty_root)
 
     assert facts.gpus is not None
     assert [gpu.name for gpu in facts.gpus] == [card.name for card in cards]
     assert [gpu.memory_mib for gpu in facts.gpus] == [card.memory_mib for card in cards]
-
-
-def test_what_the_user_hides_is_still_there(simulate: Simulate, empty_root: Path) -> None:
-    environ = simulate(release="550.54.14", cuda=12040, cards=[A100])
-    facts = look({**environ, "CUDA_VISIBLE_DEVICES": "-1"}, empty_root)
-
-    assert facts.gpus == (A100_GPU,)
-    assert facts.environment["CUDA_VISIBLE_DEVICES"] == "-1"
-
-
-def test_cuda_compat_decides_what_the_driver_can_run(simulate: Simulate, empty_root: Path) -> None:
-    environ = simulate(release="535.104.12", cuda=12020, cu_cuda=13000, cards=[A100])
-
-    assert look(environ, empty_root).driver == Driver(version="535.104.12", cuda="13.0")
-
-
-def test_mig_is_noted(simulate: Simulate, empty_root: Path) -> None:
-    sliced = Card(name=A100.name, capability=(8, 0), memory_mib=81920, mig=1)
-    facts = look(simulate(release="550.54.14", cuda=12040, cards=[A100, sliced]), empty_root)
-
-    assert facts.gpus == (A100_GPU, A100_GPU)
-    assert facts.sources["mig"] == "nvml: on for GPU 1"
 
 
 def test_no_driver_at_all(simulate: Simulate, empty_root: Path) -> None:
@@ -124,13 +100,6 @@ def test_no_driver_but_a_gpu_on_the_bus(simulate: Simulate, empty_root: Path) ->
     assert facts.gpus == (Gpu(name="NVIDIA GPU (PCI 10de:20b2)"),)
 
 
-def test_a_driver_without_a_gpu(simulate: Simulate, empty_root: Path) -> None:
-    facts = look(simulate(release="550.54.14", cuda=12040), empty_root)
-
-    assert facts.driver == Driver(version="550.54.14", cuda="12.4")
-    assert facts.gpus == ()
-
-
 def test_a_user_mode_driver_without_a_kernel_module(simulate: Simulate, empty_root: Path) -> None:
     """What NVIDIA's own 535 libraries answer on a machine without a GPU."""
     environ = simulate(release="535.261.03", cuda=12020, nvml_init=9, cu_init=100)
@@ -139,13 +108,6 @@ def test_a_user_mode_driver_without_a_kernel_module(simulate: Simulate, empty_ro
     assert facts.driver == Driver(version="535.261.03", cuda="12.2")
     assert facts.gpus == ()
     assert facts.sources["driver.version"].endswith("libcuda.so.535.261.03")
-
-
-def test_nvml_alone_is_no_driver(simulate: Simulate, empty_root: Path) -> None:
-    facts = look(simulate(nvml_init=9, libraries=["libnvidia-ml.so.1"]), empty_root)
-
-    assert facts.driver is None
-    assert facts.gpus == ()
 
 
 def test_library_and_kernel_module_of_two_releases(simulate: Simulate, empty_root: Path) -> None:
@@ -164,8 +126,8 @@ def test_library_and_kernel_module_of_two_releases(simulate: Simulate, empty_roo
     assert facts.gpus == (Gpu(name="NVIDIA A100-SXM4-80GB", compute_capability="8.0"),)
 
 
-@pytest.mark.parametrize("call", ["cuInit", "cuDriverGetVersion"])
-def test_a_driver_that_hangs_in_libcuda(simulate: Simulate, empty_root: Path, call: str) -> None:
+def test_a_driver_that_hangs_in_libcuda(simulate: Simulate, empty_root: Path) -> None:
+    call = "cuInit"
     start = time.monotonic()
     environ = simulate(release="550.54.14", cuda=12040, cards=[A100], hang=[call])
     facts = look(environ, empty_root, seconds=1)
@@ -190,17 +152,6 @@ def test_a_driver_that_hangs_in_nvml(simulate: Simulate, empty_root: Path) -> No
     )
     assert facts.gpus == (A100_GPU,)
     assert facts.sources["gpus"] == "libcuda"
-
-
-def test_a_driver_that_hangs_everywhere(simulate: Simulate, empty_root: Path) -> None:
-    calls = ["nvmlInitWithFlags", "cuInit"]
-    environ = simulate(release="550.54.14", cuda=12040, cards=[A100], hang=calls)
-    facts = look(environ, empty_root, seconds=1)
-
-    assert facts.driver is not None
-    assert facts.driver.cuda == "12.4"
-    assert facts.driver.error == "no-answer: NVML does not return from nvmlInit"
-    assert facts.gpus is None
 
 
 def test_a_crash_in_nvml_does_not_lose_libcuda(simulate: Simulate, empty_root: Path) -> None:
@@ -263,15 +214,6 @@ def test_nvml_without_libcuda(simulate: Simulate, empty_root: Path) -> None:
     assert facts.gpus == (A100_GPU,)
 
 
-def test_unified_memory_is_not_known_to_nvml(simulate: Simulate, empty_root: Path) -> None:
-    card = Card(name="NVIDIA GB10", capability=(12, 1), memory_mib=0)
-    environ = simulate(
-        release="580.95.05", cuda=13000, cards=[card], fail="nvmlDeviceGetMemoryInfo"
-    )
-
-    assert look(environ, empty_root).gpus == (Gpu(name="NVIDIA GB10", compute_capability="12.1"),)
-
-
 def test_the_platform(simulate: Simulate, empty_root: Path) -> None:
     put_text(empty_root, "etc/os-release", 'NAME="Ubuntu"\nVERSION_ID="22.04"\nID=ubuntu\n')
     put_text(empty_root, "proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n")
@@ -284,12 +226,6 @@ def test_the_platform(simulate: Simulate, empty_root: Path) -> None:
     assert platform.wsl
     assert platform.container == "podman"
     assert platform.jetson == "# R36 (release), REVISION: 4.3"
-
-
-def test_kubernetes(simulate: Simulate, empty_root: Path) -> None:
-    environ = {**simulate(libraries=()), "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
-
-    assert look(environ, empty_root).platform.container == "kubernetes"
 
 
 def test_nothing_private_is_kept(simulate: Simulate, empty_root: Path, venv: Path) -> None:
@@ -343,14 +279,6 @@ def test_the_machine_cannot_be_asked(venv: Path, empty_root: Path) -> None:
     assert facts.gpus is None
 
 
-def test_a_target_that_does_not_run(simulate: Simulate, empty_root: Path) -> None:
-    environ = simulate(libraries=())
-    processes = ProbeProcesses(Path("/etc/hostname"), runner=run.run, environ=environ)
-
-    with pytest.raises(Error, match="python-failed"):
-        probe(processes, runner=run.run, environ=environ, root=empty_root)
-
-
 def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
     simulate: Simulate, empty_root: Path
 ) -> None:
@@ -367,10 +295,3 @@ def test_an_interrupt_does_not_wait_for_a_driver_that_hangs(
         probe(processes, runner=runner, environ=environ, root=empty_root)
 
     assert time.monotonic() - start < 15
-
-
-def test_nothing_of_nvidia_is_loaded_by_us(simulate: Simulate, empty_root: Path) -> None:
-    look(simulate(release="550.54.14", cuda=12040, cards=[A100]), empty_root)
-
-    assert "pynvml" not in sys.modules
-    assert (files("ortgpu_fix") / "probe/children/query_gpus.py").is_file()

@@ -83,22 +83,11 @@ def test_a_dll_says_what_it_imports_names_and_carries(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_without_a_provider_is_no_build_for_cuda(tmp_path: Path) -> None:
-    assert read_provider(tmp_path) == Provider()
-
-
 @pytest.mark.parametrize("content", [b"", b"no ELF file", samples.elf(links=["a"])[:90]])
 def test_a_provider_that_cannot_be_read_is_not_known(content: bytes, tmp_path: Path) -> None:
     name = "libonnxruntime_providers_cuda.so"
 
     assert read_provider(folder_with(tmp_path, name, content)) is None
-
-
-def test_without_gpu_code_the_rest_is_read(tmp_path: Path) -> None:
-    name = "libonnxruntime_providers_cuda.so"
-    bare = samples.elf(links=["libcublas.so.12", "libc.so.6"])
-
-    assert read_provider(folder_with(tmp_path, name, bare)) == Provider(links=("libcublas.so.12",))
 
 
 def test_a_dll_without_texts(tmp_path: Path) -> None:

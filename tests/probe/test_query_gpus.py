@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import pytest
 from drivers import A100, RTX3090
 
 Simulate = Callable[..., dict[str, str]]
@@ -73,17 +71,6 @@ def test_both_libraries_answer(simulate: Simulate) -> None:
     ]
 
 
-def test_only_what_is_asked_for(simulate: Simulate) -> None:
-    assert set(query(simulate(release="550.54.14", cuda=12040), "libcuda")) == {"libcuda"}
-
-
-def test_nothing_there(simulate: Simulate) -> None:
-    answers = query(simulate(libraries=()), "nvml", "libcuda")
-
-    assert answers["nvml"]["state"] == "absent"
-    assert answers["libcuda"]["state"] == "absent"
-
-
 def test_a_library_that_cannot_be_loaded_is_not_absent(simulate: Simulate, tmp_path: Path) -> None:
     environ = simulate(libraries=())
     for name in ("libnvidia-ml.so.1", "libcuda.so.1"):
@@ -106,21 +93,15 @@ def test_a_gpu_that_is_lost_is_still_counted(simulate: Simulate) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("call", "known"),
-    [("cuInit", {"cuda": 12020}), ("cuDriverGetVersion", {})],
-)
-def test_a_crash_leaves_what_was_said_before(
-    simulate: Simulate, call: str, known: dict[str, int]
-) -> None:
-    environ = simulate(release="535.104.12", cuda=12020, cards=[A100], crash=call)
+def test_a_crash_leaves_what_was_said_before(simulate: Simulate) -> None:
+    environ = simulate(release="535.104.12", cuda=12020, cards=[A100], crash="cuInit")
 
     answers = query(environ, "nvml", "libcuda")
 
     assert answers["nvml"]["state"] == "answered"
     assert answers["libcuda"]["state"] == "asking"
-    assert answers["libcuda"]["call"] == call
-    assert known.items() <= answers["libcuda"].items()
+    assert answers["libcuda"]["call"] == "cuInit"
+    assert {"cuda": 12020}.items() <= answers["libcuda"].items()
 
 
 def test_a_module_of_another_kind(simulate: Simulate, tmp_path: Path) -> None:
@@ -136,12 +117,3 @@ def test_a_module_of_another_kind(simulate: Simulate, tmp_path: Path) -> None:
         "state": "unasked",
         "problem": "pynvml: no such thing",
     }
-
-
-def test_it_ends_by_itself(simulate: Simulate) -> None:
-    start = time.monotonic()
-    environ = simulate(release="550.54.14", cuda=12040, hang=["cuInit"])
-    answers = query(environ, "nvml", "libcuda", seconds="0.5")
-
-    assert answers["libcuda"]["call"] == "cuInit"
-    assert time.monotonic() - start < 40

@@ -86,11 +86,6 @@ def test_a_place_that_this_user_may_not_look_into_is_passed_over(
     assert find_shadow(target, {"PYTHONPATH": str(tmp_path)}, Path("/")) is not None
 
 
-def test_nothing_is_before_it(target: Target, tmp_path: Path) -> None:
-    assert same(target, {}, tmp_path) is None
-    assert same(target, {"PYTHONPATH": ""}, tmp_path) is None
-
-
 def test_what_comes_after_the_environment_is_no_matter(target: Target, tmp_path: Path) -> None:
     (tmp_path / "onnxruntime.py").touch()
     entries = os.pathsep.join([target.purelib, str(tmp_path)])

@@ -7,14 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from environments import make_prefix, make_venv
-from example_target import TARGET
+from environments import make_prefix
 
-from ortgpu_fix.errors import Error, cause
+from ortgpu_fix.errors import Error
 from ortgpu_fix.probe.background import describe_target, start_probe
 from ortgpu_fix.probe.interpreter import find_interpreter
 from ortgpu_fix.probe.machine import described_target, target_of
-from ortgpu_fix.probe.mistaken import check_complete
 from ortgpu_fix.utils import process as run
 from support.pythons import find_python
 
@@ -33,24 +31,9 @@ def fails(interpreter: Path, code: str, *, seconds: float = 20) -> Error:
     return caught.value
 
 
-def test_an_interpreter_is_taken_as_it_is(venv: Path, tmp_path: Path) -> None:
-    """A venv's interpreter is a link, and the environment is where the link is."""
-    assert venv.is_symlink()
-    assert find_interpreter(str(venv), {}, tmp_path) == venv
-    assert find_interpreter("venv/bin/python", {}, tmp_path) == venv
-
-
 def test_the_folder_of_an_environment(venv: Path, tmp_path: Path) -> None:
     assert find_interpreter(str(venv.parents[1]), {}, tmp_path) == venv
     assert find_interpreter("venv", {}, tmp_path) == venv
-
-
-def test_the_folder_of_an_environment_on_windows(tmp_path: Path) -> None:
-    python = tmp_path / "env" / "Scripts" / "python.exe"
-    python.parent.mkdir(parents=True)
-    python.touch()
-
-    assert find_interpreter("env", {}, tmp_path) == python
 
 
 def test_a_name_on_the_path(tmp_path: Path) -> None:
@@ -122,13 +105,7 @@ def test_at_last_the_interpreter_that_runs_us(tmp_path: Path) -> None:
     assert find_interpreter(None, {}, tmp_path) == Path(sys.executable)
 
 
-def test_the_environment_describes_itself(venv: Path, tmp_path: Path) -> None:
-    target = target_of("venv", environ=os.environ, cwd=tmp_path, runner=run.run)
-
-    assert target.executable == str(venv)
-
-
-@pytest.mark.parametrize("python", ["nowhere", "nowhere/bin/python", "/nowhere"])
+@pytest.mark.parametrize("python", ["nowhere", "nowhere/bin/python"])
 def test_nothing_there(python: str, tmp_path: Path) -> None:
     with pytest.raises(Error, match="python-not-found"):
         find_interpreter(python, {"PATH": "/nowhere"}, tmp_path)
@@ -187,48 +164,13 @@ def test_a_python_that_is_where_it_says_is_whole(tmp_path: Path) -> None:
     assert target.kind != "venv"
 
 
-def test_a_link_to_a_python_is_no_remains_of_an_environment(tmp_path: Path) -> None:
-    """`/usr/local/bin/python3`, which leads to `/usr/bin`; and one folder by two names."""
-    (tmp_path / "whole" / "bin").mkdir(parents=True)
-    (tmp_path / "link").symlink_to("whole")
-    whole, link = tmp_path / "whole", tmp_path / "link"
-
-    check_complete(TARGET._replace(kind="system", prefix="/usr"), whole / "bin" / "python")
-    (whole / "bin" / "activate").write_text("VIRTUAL_ENV=/whole\n")
-    for prefix, other in ((whole, link), (link, whole)):
-        check_complete(TARGET._replace(kind="system", prefix=str(prefix)), other / "bin" / "python")
-
-
-def test_a_file_that_is_no_program(tmp_path: Path) -> None:
-    path = tmp_path / "python"
-    path.write_text("hello")
-
-    assert fails(path, "python-failed").values["path"] == path
-    path.chmod(0o755)
-    fails(path, "python-failed")
-
-
-def test_a_program_that_fails(tmp_path: Path) -> None:
-    path = program(tmp_path / "python", "#!/bin/sh\necho libpython3.so: not found >&2\nexit 127\n")
-
-    assert "libpython3.so" in str(fails(path, "python-failed").values["cause"])
-
-
-def test_a_program_that_fails_without_a_word(tmp_path: Path) -> None:
-    path = program(tmp_path / "python", "#!/bin/sh\nexit 3\n")
-
-    assert fails(path, "python-failed").values["cause"] == cause(
-        "python-ended", status=3, said=cause("no-word")
-    )
-
-
 def test_a_program_that_hangs(tmp_path: Path) -> None:
     path = program(tmp_path / "python", "#!/bin/sh\nsleep 60\n")
 
     assert fails(path, "python-hangs", seconds=0.3).values["seconds"] == "0.3"
 
 
-@pytest.mark.parametrize("said", ["", "hello", "{}", '{"version": "3.11.7"}', '{"version": 3'])
+@pytest.mark.parametrize("said", ["hello", '{"version": "3.11.7"}'])
 def test_a_program_that_is_no_python(tmp_path: Path, said: str) -> None:
     path = program(tmp_path / "python", f"#!/bin/sh\ncat > /dev/null\necho '{said}'\n")
 
@@ -250,13 +192,3 @@ def test_a_python_that_is_too_old(version: str, tmp_path: Path) -> None:
 
     assert caught.value.code == "python-too-old"
     assert str(caught.value.values["version"]).startswith(version)
-
-
-def test_a_virtual_environment_of_an_old_python(tmp_path: Path) -> None:
-    found = find_python("3.7")
-    if found is None:
-        pytest.skip("no Python 3.7 on this machine")
-    python = make_venv(found, tmp_path / "venv")
-
-    with pytest.raises(Error, match="python-too-old"):
-        target_of(str(python), environ=os.environ, cwd=tmp_path, runner=run.run)

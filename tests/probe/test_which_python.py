@@ -142,9 +142,7 @@ def test_a_python_that_nobody_registered_is_nobodys(
     ("folder", "owner"),
     [
         (r"C:\Users\me\.pyenv\pyenv-win\versions\3.11.9", "pyenv-win"),
-        (r"C:\Users\me\.pyenv\Pyenv-Win\Versions\3.11.9", "pyenv-win"),
         (r"C:\pyenv-win\apps\3.11.9", None),
-        (r"C:\pyenv-win\versions\3.11.9\tools", None),
         (r"C:\Program Files\WindowsApps\PythonSoftwareFoundation.Python.3.11_3.11_x64", "store"),
         (r"C:\Users\me\WindowsApps2\python", None),
         ("/home/me/.pyenv/versions/3.11.9", None),
@@ -159,16 +157,9 @@ def test_who_is_known_by_the_folder(
     assert inside.owner(None) == owner
 
 
-def test_the_store_s_python_is_nobody_s_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    be(monkeypatch, r"C:\Program Files\WindowsApps\PythonSoftwareFoundation.Python.3.11_x64")
-    assert inside.kind_of_environment("") == "user"
-    monkeypatch.setattr(sys, "prefix", r"C:\app\.venv")
-    assert inside.kind_of_environment("") == "venv"
-
-
 @pytest.mark.parametrize(
     ("writable", "users", "kind"),
-    [(True, True, "system"), (False, True, "user"), (False, False, "system")],
+    [(True, True, "system"), (False, True, "user")],
 )
 def test_an_embeddable_python_has_no_site_packages_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, writable: bool, users: bool, kind: str
@@ -178,18 +169,6 @@ def test_an_embeddable_python_has_no_site_packages_yet(
     monkeypatch.setattr(os, "access", lambda *asked: writable and asked == (str(tmp_path), os.W_OK))
 
     assert inside.kind_of_environment(str(tmp_path / "Lib" / "site-packages")) == kind
-
-
-@pytest.mark.parametrize("writable", [True, False])
-def test_whether_this_user_may_write_to_an_environment(
-    prefix: Path, told: Callable[[], Target], monkeypatch: pytest.MonkeyPatch, *, writable: bool
-) -> None:
-    monkeypatch.setattr(sys, "base_prefix", "/elsewhere")
-    monkeypatch.setattr(os, "access", lambda *asked: writable and asked == (str(prefix), os.W_OK))
-
-    target = told()
-
-    assert (target.kind, target.read_only) == ("venv", not writable)
 
 
 def test_on_windows_a_file_tells_whether_a_folder_may_be_written(
@@ -215,7 +194,7 @@ def test_on_windows_a_file_tells_whether_a_folder_may_be_written(
 
 @pytest.mark.parametrize(
     ("name", "owner"),
-    [("python312._pth", "embeddable"), ("mypython312._pth", None), ("python312._pth.bak", None)],
+    [("python312._pth", "embeddable"), ("mypython312._pth", None)],
 )
 def test_an_embeddable_python_is_its_application_s(
     name: str, owner: str | None, prefix: Path, monkeypatch: pytest.MonkeyPatch
@@ -242,9 +221,7 @@ def test_uv_s_mark_names_uv(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> No
         (["registered"], True, "python-org-user"),
         (["registered", "python312._pth"], False, "embeddable"),
         (["registered", "conda-meta/history"], False, None),
-        ([], False, None),
         (["lib/EXTERNALLY-MANAGED"], True, None),
-        (["conda-meta/history", "lib/EXTERNALLY-MANAGED"], True, None),
     ],
 )
 def test_what_others_share_is_managed_elsewhere(
@@ -258,12 +235,11 @@ def test_what_others_share_is_managed_elsewhere(
     assert (python.externally_managed, python.managed_by) == (managed, owner)
 
 
-@pytest.mark.parametrize("file", ["registered", "lib/EXTERNALLY-MANAGED"])
 def test_a_virtual_environment_of_any_of_these_is_free(
-    file: str, prefix: Path, told: Callable[[], Target], monkeypatch: pytest.MonkeyPatch
+    prefix: Path, told: Callable[[], Target], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (prefix / "lib").mkdir()
-    (prefix / file).touch()
+    (prefix / "lib/EXTERNALLY-MANAGED").touch()
     assert told().externally_managed
     monkeypatch.setattr(sys, "base_prefix", "/elsewhere")
 
@@ -294,12 +270,7 @@ def launcher(folder: Path, text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("python", "asked"),
-    [
-        ("py:3.11", "-3.11"),
-        ("py:3.11-32", "-3.11-32"),
-        ("-V:3.12", "-V:3.12"),
-        ("-V:Astral/CPython3.12", "-V:Astral/CPython3.12"),
-    ],
+    [("py:3.11", "-3.11"), ("-V:Astral/CPython3.12", "-V:Astral/CPython3.12")],
 )
 def test_what_the_launcher_knows_a_python_by(python: str, asked: str, tmp_path: Path) -> None:
     file = tmp_path / "Python é" / "python.exe"
@@ -327,7 +298,7 @@ def test_a_launcher_that_hangs_is_given_half_a_minute(
         find_interpreter("py:3.11", launcher(tmp_path, "sleep 60"), tmp_path)
 
 
-@pytest.mark.parametrize("text", ["exit 103", None, "not a program"])
+@pytest.mark.parametrize("text", ["exit 103", None])
 def test_a_python_that_the_launcher_does_not_know(text: str | None, tmp_path: Path) -> None:
     environ = {"PATH": "/nowhere"} if text is None else launcher(tmp_path, text)
     if text == "not a program":
@@ -341,27 +312,10 @@ def test_a_python_that_the_launcher_does_not_know(text: str | None, tmp_path: Pa
         )
 
 
-@pytest.mark.parametrize("python", ["py:", "py:x", "py", "-V:", "xpy:3.11"])
+@pytest.mark.parametrize("python", ["py:", "py", "xpy:3.11"])
 def test_what_is_no_form_of_the_launcher_is_a_path(python: str, tmp_path: Path) -> None:
     with pytest.raises(Error, match="python-not-found"):
         find_interpreter(python, {"PATH": "/nowhere"}, tmp_path)
-
-
-def test_an_interpreter_of_windows_without_its_suffix(tmp_path: Path) -> None:
-    file = tmp_path / "Scripts" / "python3.11.exe"
-    file.parent.mkdir()
-    file.touch()
-
-    assert find_interpreter("Scripts/python3.11", {}, tmp_path) == file
-    without = file.with_name("python3.11")
-    without.touch()
-    assert find_interpreter("Scripts/python3.11", {}, tmp_path) == without
-
-
-def test_a_device_is_no_python(tmp_path: Path) -> None:
-    """As `nul` is none, which Windows has in every folder."""
-    with pytest.raises(Error, match="python-not-found"):
-        find_interpreter("/dev/null", {}, tmp_path)
 
 
 @with_others

@@ -157,7 +157,6 @@ def test_pdm_moves_nothing_else_in_a_lock_that_is_there(tmp_path: Path, *, locke
     "head",
     [
         "pip-compile requirements.in",
-        "uv pip compile requirements.in -o requirements.txt",
         "uv pip compile requirements.in --emit-find-links -i https://b.c -o requirements.txt",
     ],
 )

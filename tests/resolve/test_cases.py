@@ -64,15 +64,6 @@ def test_an_unknown_driver_is_a_question_and_no_impossibility(tmp_path: Path) ->
     assert made["question"]["command"].startswith("nvidia-smi ")
 
 
-def test_the_drivers_of_windows_have_floors_of_their_own(tmp_path: Path) -> None:
-    windows = {"platform": {"system": "windows", "machine": "x86_64"}}
-    _, made = planned(tmp_path, CPU_BUILD | AMPERE | windows)
-
-    assert [row[0] for row in releases(made)] == [
-        *(">=580.88", ">=527.41,<580.88", ">=452.39,<527.41", "<452.39"),
-    ]
-
-
 def test_unknown_gpus_are_those_that_there_are(tmp_path: Path) -> None:
     """550 knows no Blackwell; 1.20.2 is the last with code for 5.2 in CUDA 12."""
     code, made = planned(tmp_path, CPU_BUILD | R550)
@@ -130,34 +121,15 @@ def test_the_words(tmp_path: Path) -> None:
     assert lines[-1] == "nvidia-smi --query-gpu=name,driver_version --format=csv"
 
 
-def test_the_same_release_for_several_machines_shares_its_lines(tmp_path: Path) -> None:
-    _, lines = said(tmp_path, CPU_BUILD | R550)
-    at = lines.index("What each machine would get")
-
-    assert lines[at + 1 : at + 4] == [
-        "  onnxruntime-gpu 1.26.0, CUDA 12  compute capability 6.0 to 9.0",
-        "  onnxruntime-gpu 1.20.2, CUDA 12  compute capability 5.2",
-        "  no onnxruntime-gpu               otherwise",
-    ]
-
-
-@pytest.mark.parametrize("words", [("--apply", "--yes"), ("lock",), ("download", "-d", "wheels")])
-@pytest.mark.parametrize(
-    ("facts", "what"),
-    [
-        (CPU_BUILD | AMPERE, "the driver is unknown"),
-        (CPU_BUILD | R550, "the GPUs are unknown"),
-        (CPU_BUILD, "the driver and the GPUs are unknown"),
-    ],
-)
+@pytest.mark.parametrize("words", [("--apply", "--yes"), ("download", "-d", "wheels")])
 def test_nothing_is_done_for_a_machine_that_is_not_known(
-    tmp_path: Path, venv: Path, facts: dict[str, Any], what: str, words: tuple[str, ...]
+    tmp_path: Path, venv: Path, words: tuple[str, ...]
 ) -> None:
     here = ("--python", str(venv)) if "--apply" in words else ()
-    code, lines = said(tmp_path, facts, *words, *here)
+    code, lines = said(tmp_path, CPU_BUILD, *words, *here)
 
     assert code == 2
-    assert what in lines[0]
+    assert "the driver and the GPUs are unknown" in lines[0]
     assert "--driver VERSION --gpu GPU" in lines[-1]
 
 
@@ -172,12 +144,7 @@ def test_the_answer_is_given_with_the_question_s_flags(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("facts", "verdict"),
-    [
-        (CPU_BUILD | AMPERE, "unknown"),
-        (CPU_BUILD | {"driver": None, "gpus": None}, "impossible"),
-        (CPU_BUILD | {"gpus": []}, "impossible"),
-        (CPU_BUILD | AMPERE | {"driver": {"version": "550.54"}}, "fixable"),
-    ],
+    [(CPU_BUILD | AMPERE, "unknown"), (CPU_BUILD | {"driver": None, "gpus": None}, "impossible")],
 )
 def test_a_check_tells_what_is_not_known_and_what_is_absent(
     tmp_path: Path, facts: dict[str, Any], verdict: str
@@ -196,16 +163,8 @@ def test_what_works_on_no_machine_is_impossible(tmp_path: Path) -> None:
     assert "cases" not in made
 
 
-def test_several_machines_are_asked_for_the_one_that_is_not_known(tmp_path: Path) -> None:
-    (tmp_path / "ci.json").write_text(json.dumps(CPU_BUILD | R550 | AMPERE))
-    code, lines = said(tmp_path, CPU_BUILD | AMPERE, "--facts", "ci.json")
-
-    assert code == 2
-    assert "host: the driver is unknown" in lines[0]
-
-
 @pytest.mark.untraced
-@settings(max_examples=25)
+@settings(max_examples=6)
 @given(documents(), st.sampled_from(UNKNOWN), st.sampled_from(RELEASES), st.data())
 def test_a_case_is_the_plan_of_the_machine_that_it_is_for(
     document: Document, unknown: str, release: str, data: st.DataObject
@@ -214,15 +173,6 @@ def test_a_case_is_the_plan_of_the_machine_that_it_is_for(
     gpu = data.draw(st.sampled_from(known_gpus(document)))
 
     assert unlike_its_case(document, unknown, release, gpu) == []
-
-
-def test_the_machines_that_nothing_works_on_come_last(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "host.json").write_text(json.dumps(CPU_BUILD | AMPERE))
-
-    assert __main__.main(["--facts", str(tmp_path / "host.json")]) == 1
-    assert "  no onnxruntime-gpu               otherwise\n" in capsys.readouterr().out
 
 
 def test_a_driver_that_nothing_runs_on_is_impossible_whatever_the_gpu(

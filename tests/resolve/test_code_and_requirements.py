@@ -8,26 +8,17 @@ import pytest
 from told import values_of
 
 import synthetic
-from ortgpu_fix.errors import cause
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.model import Build, Code
-from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Reason
-from ortgpu_fix.resolve.candidate import make_candidate
 from ortgpu_fix.resolve.components import Component
 from ortgpu_fix.resolve.dependencies import (
     choose_numpy,
-    dependencies_of,
-    missing_requirements,
-    wheel_for,
 )
 from ortgpu_fix.resolve.gpu_code import (
-    capabilities,
     gpu_without_code,
-    no_gpu_code,
     runs_on,
 )
-from ortgpu_fix.resolve.machine_rules import check_gpu_code
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation_of
 
@@ -63,51 +54,11 @@ def build(version: str = "1.26.0", platform: str = "linux_x86_64") -> Build:
         ("", "12.0f", "12.1", "ptx"),
         ("", "12.0f", "13.0", "no"),
         ("7.5 8.0", "9.0", "8.6", "sass"),
-        ("7.5", "7.5", "8.6", "ptx"),
-        ("7.5", "", "10.0", "no"),
-        ("", "", "8.0", "no"),
     ],
 )
 def test_which_gpu_runs_which_code(sass: str, ptx: str, gpu: str, how: str) -> None:
     """Source: CUDA C++ Programming Guide, "Compute Capabilities"."""
     assert runs_on(sass.split(), ptx.split(), gpu) == how
-
-
-@pytest.mark.parametrize(
-    ("ptx", "en", "zh"),
-    [
-        (("9.0", "10.0"), "only 7.5, 8.6; as PTX 9.0, 10.0)", "仅支持 7.5, 8.6；PTX：9.0, 10.0）"),
-        ((), "only 7.5, 8.6)", "仅支持 7.5, 8.6）"),
-    ],
-)
-def test_code_as_people_read_it(ptx: tuple[str, ...], en: str, zh: str) -> None:
-    why = no_gpu_code("6.0", build()._replace(sass=("7.5", "8.6"), ptx=ptx))
-
-    assert load_texts("en").reason(why).endswith(en)
-    assert load_texts("zh").reason(why).endswith(zh)
-
-
-def test_gpus_of_one_kind_count_once_and_the_lowest_comes_first() -> None:
-    assert capabilities(here(gpus=("10.0", "8.6", "9.0", "8.6"))) == ("8.6", "9.0", "10.0")
-    assert capabilities(here(gpus=None)) == ()
-
-
-def refused(at: Situation, *which: str) -> list[tuple[str, dict[str, str]]]:
-    candidate = make_candidate(build(*which), at)
-    return [(why.code, values_of(why)) for why in check_gpu_code(candidate, at)]
-
-
-def test_every_gpu_needs_code_and_the_driver_of_its_ptx() -> None:
-    assert refused(here(gpus=("8.0",))) == []
-    carried = str(cause("gpu-code", sass=build().sass, ptx=("9.0",)))
-    assert refused(here(gpus=("5.2", "8.0"))) == [
-        ("no-gpu-code", {"gpu": "5.2", "carried": carried})
-    ]
-    assert refused(here(gpus=("12.0",), driver="12.7")) == [
-        ("ptx-needs-driver", {"gpu": "12.0", "cuda": "12.8", "driver_cuda": "12.7"})
-    ]
-    assert refused(here(gpus=("12.0",), driver="12.8")) == []
-    assert refused(here(gpus=("5.2",)), "1.31.0", "linux_aarch64") == []
 
 
 @pytest.mark.parametrize(
@@ -127,19 +78,6 @@ def test_the_ptx_of_cublas_and_cudnn_does_not_count(
     code = Code(platform="linux_x86_64", first="1", last="2", sass=("8.0",), ptx=("8.0",))
 
     assert gpu_without_code(code, name, here(gpus=gpus), ptx=ptx) == lacks
-
-
-def test_what_a_release_requires_is_of_its_wheel_and_of_known_limits() -> None:
-    def required(version: str, **machine: Any) -> dict[str, str]:
-        found = dependencies_of(build(version), here(**machine))
-        return {name: str(specifier) for name, specifier in found.items()}
-
-    assert required("1.26.0") == {"flatbuffers": "", "numpy": ">=1.21.6"}
-    assert required("1.18.0") == {"flatbuffers": "", "numpy": "<2,>=1.21.6"}
-    assert required("1.31.0")["protobuf"] == ">=4.25"
-    assert required("1.18.0", python="3.13.0") == {"numpy": "<2"}
-    assert wheel_for(build(), "cp311") is not None
-    assert wheel_for(build(), "cp313") is None
 
 
 def app(requires: str, name: str = "app") -> dict[str, Any]:
@@ -176,14 +114,3 @@ def test_where_no_numpy_fits_it_is_said_for_whom() -> None:
     assert numpy("numpy 2.2.6", libc="glibc 2.12") == (
         *("numpy-no-wheel", needs | {"python": "cp311"}),
     )
-
-
-def test_what_is_missing_has_the_limits_of_all_who_ask_for_it() -> None:
-    def missing(*packages: Any, version: str = "1.31.0") -> tuple[str, ...]:
-        return missing_requirements(build(version), here(*packages))
-
-    assert missing() == ("flatbuffers", "numpy>=1.21.6", "protobuf>=4.25")
-    assert missing("numpy 1.0", "flatbuffers 1", "protobuf 4.0") == ("protobuf>=4.25",)
-    assert missing("numpy 2.0", "flatbuffers 1", "protobuf 4.25") == ()
-    limits = (app("protobuf<6"), app("numpy<2.3", "b"))
-    assert missing("flatbuffers 1", *limits) == ("numpy<2.3,>=1.21.6", "protobuf<6,>=4.25")

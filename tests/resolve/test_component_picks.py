@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import parse as matrix_parse
 from ortgpu_fix.matrix.model import Matrix
-from ortgpu_fix.resolve.components import Components, choose_nvidia_wheels, toolkits_to_try
+from ortgpu_fix.resolve.components import Components, choose_nvidia_wheels
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.situation import situation_of
@@ -61,59 +60,6 @@ def nvidia(tables: dict[str, Any], at: int) -> dict[str, Any]:
     return row
 
 
-def test_the_toolkit_of_the_build_comes_first_and_then_newer_ones_of_its_major() -> None:
-    def more(tables: dict[str, Any]) -> None:
-        for version in ("12.8.0", "12.10.0", "12.1.0"):
-            row = {"version": version, "components": {"nvidia-cublas-cu12": "12.8.4"}}
-            tables["toolkits"]["toolkit"].append(row)
-
-    made = matrix(more)
-    here = situation_of(synthetic.facts(), PlanOptions(), made)
-    [build] = [row for row in made.builds if row.version == "1.26.0"]
-
-    assert [row.version for row in toolkits_to_try(build, here)] == [
-        *("12.8.1", "12.8.0", "12.9.1", "12.10.0"),
-    ]
-
-
-def test_a_fresh_set_has_the_toolkit_s_wheels_and_the_newest_cudnn() -> None:
-    assert picked() == {
-        "nvidia-cublas-cu12": ("12.8.4", False),
-        "nvidia-cudnn-cu12": ("9.28.0", False),
-    }
-    assert picked(version="1.23.0")["nvidia-cublas-cu12"] == ("12.2.5", False)
-
-
-@pytest.mark.parametrize(
-    ("installed", "expected"),
-    [
-        ("12.8.4", ("12.8.4", True)),
-        ("12.9.1", ("12.9.1", True)),
-        ("12.2.5", ("12.8.4", False)),  # older than the toolkit of a build that is new here
-        ("12.0.1", ("12.8.4", False)),
-    ],
-)
-def test_an_installed_wheel_that_serves_is_kept(installed: str, expected: object) -> None:
-    assert picked(f"nvidia-cublas-cu12 {installed}")["nvidia-cublas-cu12"] == expected
-
-
-def test_an_older_one_stays_beside_the_build_that_it_came_with_or_whoever_uses_it() -> None:
-    older = "nvidia-cublas-cu12 12.2.5"
-
-    assert picked(older, "onnxruntime-gpu 1.26.0")["nvidia-cublas-cu12"] == ("12.2.5", True)
-    assert picked(older, "transformer 4.2")["nvidia-cublas-cu12"] == ("12.2.5", True)
-    assert picked(older, "onnxruntime-gpu 1.23.0")["nvidia-cublas-cu12"] == ("12.8.4", False)
-    lacks = "nvidia-cublas-cu12 12.0.1"  # without the symbols that are needed
-    assert picked(lacks, "onnxruntime-gpu 1.26.0")["nvidia-cublas-cu12"] == ("12.8.4", False)
-
-
-def test_a_damaged_one_comes_again() -> None:
-    damaged = {"name": "nvidia-cudnn-cu12", "version": "9.10.2", "intact": False}
-
-    assert picked(damaged)["nvidia-cudnn-cu12"] == ("9.28.0", False)
-    assert picked("nvidia-cudnn-cu12 9.10.2")["nvidia-cudnn-cu12"] == ("9.10.2", True)
-
-
 def test_what_the_metadata_of_an_installed_wheel_say_wrongly_hinders_nothing() -> None:
     document = synthetic.document(
         {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "requires": ["no requirement!"]},
@@ -141,15 +87,6 @@ def test_where_only_the_installed_one_is_allowed_it_is_told_what_that_lacks() ->
     ]
 
 
-def test_a_library_that_always_had_every_symbol_serves_in_any_release() -> None:
-    def anyhow(tables: dict[str, Any]) -> None:
-        [build] = [row for row in tables["onnxruntime"]["build"] if row["version"] == "1.26.0"]
-        del build["needs"][0]["since"]
-
-    kept = picked("nvidia-cublas-cu12 12.0.1", "onnxruntime-gpu 1.26.0", edit=anyhow)
-    assert kept["nvidia-cublas-cu12"] == ("12.0.1", True)
-
-
 def test_two_builds_that_need_other_symbols_of_a_wheel_are_picked_for_apart() -> None:
     def newer(tables: dict[str, Any]) -> None:
         [build] = [row for row in tables["onnxruntime"]["build"] if row["version"] == "1.26.0"]
@@ -160,20 +97,6 @@ def test_two_builds_that_need_other_symbols_of_a_wheel_are_picked_for_apart() ->
 
     assert made.release == "1.23.0"
     assert [why.code for row in made.rejected[1:2] for why in row.reasons] == ["library-lacks"]
-
-
-def test_a_release_that_lacks_a_library_is_none() -> None:
-    def without(tables: dict[str, Any]) -> None:
-        files = {"versions": ["9.1.0"], "libraries": {"libother.so": "nvidia/libother.so"}}
-        rows = nvidia(tables, CUDNN)["files"]
-        rows.insert(0, rows[0] | files)
-
-    assert refused(app("nvidia-cudnn-cu12==9.1.0"), edit=without) == [
-        (
-            "library-lacks",
-            {"distribution": "nvidia-cudnn-cu12 9.1.0", "library": "libcudnn.so.9"},
-        )
-    ]
 
 
 def test_what_stays_decides_the_version() -> None:
@@ -219,18 +142,6 @@ def test_where_a_toolkit_lacks_a_part_that_is_required_the_next_one_s_is_taken()
     assert found["nvidia-cublas-cu12"] == ("12.9.1", False)
 
 
-def test_a_wheel_without_code_for_the_gpu_is_none() -> None:
-    """The PTX of these two does not count."""
-    assert picked(gpus=("6.0",))["nvidia-cudnn-cu12"] == ("9.10.2", False)
-    assert refused(gpus=("4.0",)) == [
-        (
-            "library-no-gpu-code",
-            {"distribution": "nvidia-cublas-cu12 12.8.4", "gpu": "4.0"},
-        ),
-        ("library-no-gpu-code", {"distribution": "nvidia-cudnn-cu12 9.28.0", "gpu": "4.0"}),
-    ]
-
-
 def test_of_several_refusals_that_of_a_gpu_is_told() -> None:
     def newest_for_a_newer_libc(tables: dict[str, Any]) -> None:
         nvidia(tables, CUDNN)["releases"][-1]["glibc"] = "2.99"
@@ -238,52 +149,6 @@ def test_of_several_refusals_that_of_a_gpu_is_told() -> None:
     assert refused(gpus=("4.0",), edit=newest_for_a_newer_libc)[1] == (
         *("library-no-gpu-code", {"distribution": "nvidia-cudnn-cu12 9.10.2", "gpu": "4.0"}),
     )
-
-
-def test_a_newer_toolkit_is_tried_where_the_first_has_no_code_for_a_gpu() -> None:
-    assert picked(version="1.23.0", gpus=("12.0",))["nvidia-cublas-cu12"] == ("12.8.4", False)
-
-
-def test_so_it_is_where_others_require_something_of_it() -> None:
-    found = picked(app("nvidia-cublas-cu12>=12.2"), version="1.23.0", gpus=("12.0",))
-
-    assert found["nvidia-cublas-cu12"] == ("12.8.4", False)
-
-
-def test_a_glibc_that_is_too_old_is_named_with_what_is_needed() -> None:
-    def newer(tables: dict[str, Any]) -> None:
-        for row in nvidia(tables, CUDNN)["releases"]:
-            row["glibc"] = "2.30"
-
-    assert picked(edit=newer, libc="glibc 2.30")
-    assert refused(edit=newer, libc="glibc 2.29") == [
-        ("library-glibc", {"distribution": "nvidia-cudnn-cu12 9.28.0", "glibc": "2.30"})
-    ]
-
-
-def test_a_distribution_without_wheels_here_or_without_that_version_is_named() -> None:
-    def elsewhere(tables: dict[str, Any]) -> None:
-        for row in nvidia(tables, CUDNN)["releases"]:
-            row["platform"] = "windows_x86_64"
-
-    assert refused(edit=elsewhere) == [("library-no-wheel", {"distribution": "nvidia-cudnn-cu12"})]
-
-    def unknown(tables: dict[str, Any]) -> None:
-        for row in tables["toolkits"]["toolkit"]:
-            if row["version"].startswith("12."):
-                row["components"] = {"nvidia-cublas-cu12": "12.7.7"}
-
-    assert refused(edit=unknown) == [
-        ("library-no-wheel", {"distribution": "nvidia-cublas-cu12 12.7.7"})
-    ]
-
-
-def test_a_build_for_a_cuda_that_no_toolkit_is_known_of() -> None:
-    def none(tables: dict[str, Any]) -> None:
-        rows = tables["toolkits"]["toolkit"]
-        rows[:] = [row for row in rows if not row["version"].startswith("12.")]
-
-    assert refused(edit=none) == [("toolkit-unknown", {"cuda": "12.8", "version": "1.26.0"})]
 
 
 def test_what_a_wheel_needs_comes_along() -> None:
@@ -334,18 +199,6 @@ def test_an_older_wheel_of_what_is_no_cublas_stays_beside_a_build_that_is_new_he
     assert picked(edit=with_fourier)["nvidia-cufft-cu12"] == ("11.3.0", False)
     found = picked("nvidia-cufft-cu12 11.2.0", edit=with_fourier)
     assert found["nvidia-cufft-cu12"] == ("11.2.0", True)
-
-
-@pytest.mark.parametrize(
-    ("driver", "compiles"), [("12.7", False), ("12.8", True), ("12.9", True), ("13.0", True)]
-)
-def test_ptx_counts_where_the_driver_is_as_new_as_its_toolkit(
-    driver: str, *, compiles: bool
-) -> None:
-    found = refused(edit=with_fourier, gpus=("12.0",), driver=driver)
-    lacking = {"distribution": "nvidia-cufft-cu12 11.3.0", "gpu": "12.0"}
-
-    assert found == ([] if compiles else [("library-no-gpu-code", lacking)])
 
 
 def test_the_reasons_are_those_of_the_toolkit_that_lacks_the_fewest() -> None:

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 import synthetic
 from ortgpu_fix.facts.markers import marker_environment
 from ortgpu_fix.facts.model import Package
@@ -47,20 +42,6 @@ def broken(before: Environment, *leaving: str, coming: tuple[Package, ...] = ())
 # What is required.
 
 
-def test_what_is_in_force_counts_by_canonical_name() -> None:
-    lines = ("Some_Thing >=2", "other; sys_platform == 'win32'", "x; extra == 'more'", "?")
-
-    assert found(package("one", "1", *lines)) == {"some-thing": ["one 1 some-thing>=2"]}
-
-
-def test_the_users_own_lines_count_beside_the_packages() -> None:
-    lines = (RequirementLine("a.txt", "numpy<2"), RequirementLine("a.txt", "x; os_name == 'nt'"))
-    there = environment(package("app", "1", "numpy>1"), lines=lines)
-
-    assert [str(row.by) for row in there.demanded("numpy")] == ["app 1", "a.txt"]
-    assert names(there) == ["numpy"]
-
-
 def test_extras_that_one_asks_another_for_bring_theirs() -> None:
     one = package("one", "1", "two[cuda, all]")
     two = package(
@@ -71,13 +52,6 @@ def test_extras_that_one_asks_another_for_bring_theirs() -> None:
         "three": ['two 2 three==3; extra == "cuda"'],
         "two": ['two 2 two; extra == "all"', "one 1 two"],
     }
-
-
-def test_two_that_ask_for_extras_of_one_another_are_both_heard() -> None:
-    one = package("one", "1", "two[x]", "three<3; extra == 'y'")
-    two = package("two", "1", "one[y]; extra == 'x'")
-
-    assert found(one, two)["three"] == ['one 1 three<3; extra == "y"']
 
 
 def test_who_asks_for_an_extra_on_another_system_does_not_ask_here() -> None:
@@ -119,13 +93,6 @@ def test_an_extra_is_in_force_where_all_that_it_requires_is_installed_as_it_allo
     assert found(tool, package("a", "2")) == {}
 
 
-def test_what_an_extra_requires_on_other_systems_does_not_count_for_it() -> None:
-    lines = ("a; extra == 'x'", "b; extra == 'x' and sys_platform == 'win32'")
-
-    assert list(found(package("tool", "1", *lines), package("a"))) == ["a"]
-    assert found(package("tool", "1", lines[1]), package("b")) == {}
-
-
 def test_an_extra_of_extras_is_in_force_where_each_of_them_is() -> None:
     lines = (
         "tool[x,y]; extra == 'all'",
@@ -139,46 +106,6 @@ def test_an_extra_of_extras_is_in_force_where_each_of_them_is() -> None:
         'tool 1 c<2; extra == "all"' in found(tool, package("a"), package("b"), package("c"))["c"]
     )
     assert "c" not in found(tool, package("a"), package("c"))
-
-
-def test_what_is_required_without_an_extra_is_not_required_through_one() -> None:
-    tool = package("tool", "1", "a", "a>=1; extra == 'x'")
-
-    assert found(tool, package("a"))["a"] == ["tool 1 a", 'tool 1 a>=1; extra == "x"']
-    assert found(
-        package("tool", "1", 'a>1; extra == "x" or python_version > "3"'), package("a")
-    ) == {"a": ["tool 1 a>1"]}
-
-
-NAMES = st.sampled_from(["a", "b", "c", "nvidia-x"])
-TAILS = st.sampled_from(["", ">=1", "; extra == 'p'", "; python_version < '3'", " (==2)", "[p]"])
-PACKAGES = st.lists(
-    st.builds(
-        lambda name, rows: package(name, "1", *map("".join, rows)),
-        NAMES,
-        st.lists(st.tuples(NAMES, TAILS), max_size=5),
-    ),
-    max_size=4,
-    unique_by=lambda row: row.name,
-)
-
-
-@given(PACKAGES)
-def test_without_extras_it_is_what_each_line_says(rows: list[Package]) -> None:
-    plain = [
-        row._replace(
-            requires=tuple(text for text in row.requires if "[" not in text and "extra" not in text)
-        )
-        for row in rows
-    ]
-    expected: dict[str, set[str]] = {}
-    for row in plain:
-        for wanted in map(Requirement, row.requires):
-            if wanted.marker is None or wanted.marker.evaluate({**MARKERS, "extra": ""}):
-                name = canonicalize_name(wanted.name)
-                expected.setdefault(name, set()).add(f"{row.name} 1 {name}{wanted.specifier}")
-
-    assert {name: set(each) for name, each in found(*plain).items()} == expected
 
 
 def test_a_plan_parses_the_requirements_that_it_asks_about() -> None:
@@ -251,13 +178,6 @@ def test_only_what_is_new_is_a_conflict() -> None:
     assert broken(environment(asks, one), "numpy", "a") == []
 
 
-def test_another_version_that_lacks_the_same_is_nothing_new() -> None:
-    before = environment(package("z", "1", "missing", "also"), package("a", "1", "missing"))
-
-    assert broken(before, coming=(package("z", "2", "missing", "also"),)) == []
-    assert broken(before, coming=(package("y", "2", "also"),)) == ["y 2: also"]
-
-
 def test_an_extra_that_was_in_force_before_the_change_is_a_conflict_after_it() -> None:
     tool = package("tool", "1", "lib~=1.24.2; extra == 'onnx'")
     before = environment(tool, package("lib", "1.24.4"))
@@ -319,20 +239,6 @@ def test_two_that_require_one_another_hold_nothing() -> None:
         "nvidia-a",
         "nvidia-b",
     }
-
-
-def test_what_was_needless_before_is_not_the_changes_doing() -> None:
-    assert needless(*CHAIN, package("nvidia-left"), leaving=("torch",)) == {
-        row.name for row in CHAIN[1:]
-    }
-
-
-def test_what_is_used_without_being_required_counts_as_needed() -> None:
-    one, two = package("nvidia-a", "1", "nvidia-b"), package("nvidia-b")
-
-    assert needless(one, two, before="nvidia-a", after="nvidia-a") == set()
-    assert needless(one, two, before="nvidia-a", after="nvidia-b") == {"nvidia-a"}
-    assert needless(one, two, before="nvidia-a") == {"nvidia-a", "nvidia-b"}
 
 
 def test_what_counts_is_as_much_as_its_names() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
@@ -73,7 +72,7 @@ def codes(made: Plan) -> list[str]:
     return [finding.code for finding in found]
 
 
-@pytest.mark.parametrize("version", ["14.40", SUFFICES, "14.51.36231.0", "15.0.1.0", None])
+@pytest.mark.parametrize("version", ["14.40", "14.51.36231.0", None])
 def test_a_runtime_that_is_as_new_as_the_build_tools_is_left_alone(version: str | None) -> None:
     made = plan("onnxruntime 1.22.1", runtime=version)
 
@@ -93,22 +92,6 @@ def test_a_runtime_that_is_too_old_is_mended_by_its_newest_wheel() -> None:
     assert [wheel.name for wheel in made.install] == ["msvc-runtime"]
     assert "14.38.33135.0 (C:\\Windows\\System32\\MSVCP140.dll)" in said
     assert "onnxruntime-gpu 1.26.0 needs 14.40" in said
-
-
-def test_a_runtime_whose_place_is_not_known_is_called_by_its_name() -> None:
-    document = synthetic.document(*WHOLE, python="3.12.1")
-    document["platform"] = {"system": "windows", "machine": "x86_64", "libc": None}
-    document["libraries"] = [{"name": "MSVCP140.dll", "version": TOO_OLD}]
-    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
-    [row] = [row for row in made.findings if row.code == "msvc-old-by-hand"]
-
-    assert values_of(row) == {
-        "needs": "14.40",
-        "release": "1.26.0",
-        "version": TOO_OLD,
-        "path": "msvcp140.dll",
-        "python": "cp312",
-    }
 
 
 def test_a_runtime_that_is_not_there_is_brought() -> None:
@@ -141,14 +124,6 @@ def test_what_has_no_wheel_is_said_and_not_refused() -> None:
     assert (absent.verdict, codes(absent)) == ("healthy", ["msvc-absent-by-hand"])
 
 
-def test_a_wheel_must_be_as_new_as_the_build_tools_too() -> None:
-    made = plan(driver="13.0", runtime=TOO_OLD)
-
-    assert {wheel.name: wheel.version for wheel in made.selection}["onnxruntime-gpu"] == "1.31.0"
-    assert brought(made) == []
-    assert codes(made) == ["msvc-old-by-hand"]
-
-
 @pytest.mark.parametrize("runtime", [TOO_OLD, SUFFICES])
 def test_a_runtime_that_was_installed_is_kept(runtime: str) -> None:
     made = plan(*WHOLE, "msvc-runtime 14.40.33807", runtime=runtime)
@@ -158,12 +133,11 @@ def test_a_runtime_that_was_installed_is_kept(runtime: str) -> None:
     assert codes(made) == []
 
 
-@pytest.mark.parametrize("there", [{"listed": False}, {"runtime": TOO_OLD}], ids=["absent", "old"])
-def test_a_release_whose_build_tools_are_not_known_wants_no_runtime(there: dict[str, Any]) -> None:
+def test_a_release_whose_build_tools_are_not_known_wants_no_runtime() -> None:
     tables = synthetic.windows_tables()
     for row in tables["onnxruntime"]["build"]:
         row.pop("toolset")
-    made = plan("onnxruntime 1.22.1", matrix=parsed(tables), **there)
+    made = plan("onnxruntime 1.22.1", matrix=parsed(tables), listed=False)
 
     assert brought(made) == []
     assert codes(made) == []
@@ -173,12 +147,6 @@ def test_an_installed_runtime_that_is_damaged_comes_again() -> None:
     damaged = {"name": "msvc-runtime", "version": "14.40.33807", "intact": False}
 
     assert brought(plan(*WHOLE, damaged, runtime=TOO_OLD)) == ["14.42.34433"]
-
-
-def test_an_installed_runtime_that_is_too_old_is_replaced() -> None:
-    made = plan(*WHOLE, "msvc-runtime 14.29.30133", runtime=TOO_OLD)
-
-    assert brought(made) == ["14.42.34433"]
 
 
 def test_a_plan_done_is_healthy_and_its_companion_loads_the_runtime() -> None:
@@ -191,9 +159,3 @@ def test_a_plan_done_is_healthy_and_its_companion_loads_the_runtime() -> None:
 
     assert again.verdict == "healthy"
     assert (loader.name, stand_in.name) == ("ortgpu-fix-libraries", "onnxruntime")
-
-
-def test_linux_has_no_such_runtime() -> None:
-    made = resolve(synthetic.facts("onnxruntime 1.22.1"), PlanOptions(), synthetic.matrix())
-
-    assert brought(made) == []

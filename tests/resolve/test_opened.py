@@ -81,13 +81,6 @@ def facts_of(*packages: Any) -> Facts:
     return synthetic.facts(*packages, driver="13.0")
 
 
-def test_the_releases_that_are_rejected_are_those_without_the_flag() -> None:
-    made = found(PINNED, "onnxruntime 1.24.3")
-
-    assert [row.version for row in made.rejected] == ["1.31.0", "1.26.0", "1.23.0", "1.18.0"]
-    assert "allow-conflicts" not in {row.change.code for row in made.unlock}
-
-
 def test_apply_refuses_it_without_the_flags() -> None:
     made = found(PINNED, "onnxruntime 1.24.3")
 

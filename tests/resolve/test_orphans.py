@@ -68,14 +68,6 @@ def test_what_nothing_needed_before_either_is_reported_with_its_size_and_stays()
     assert "`pip uninstall nvidia-cublas-cu12`" in EN.remedy(found)
 
 
-def test_a_healthy_environment_is_told_of_them_and_stays_healthy() -> None:
-    beside = row("nvidia-cublas 13.0.2", size=5_000_000_000)
-    made = planned("onnxruntime-gpu 1.26.0", *CUDA_12, beside)
-
-    assert (made.verdict, made.uninstall) == ("healthy", ())
-    assert "5.0 GB" in told(made, "orphans")["size"]
-
-
 def test_what_the_user_asked_pip_for_is_never_removed() -> None:
     wanted = row("nvidia-cublas-cu12 12.8.4", requested=True)
     made = planned("onnxruntime-gpu 1.26.0", wanted, CUDA_12[1], options=NEWER)
@@ -91,17 +83,6 @@ def test_what_conda_or_the_users_own_sources_hold_is_reported_and_not_removed() 
 
     assert made.uninstall == ("nvidia-cudnn-cu12",)
     assert told(made, "orphans")["names"] == "nvidia-cublas-cu12"
-
-
-def test_what_lies_outside_of_the_environment_is_nobodys_orphan() -> None:
-    outside = row("nvidia-cublas-cu12 12.8.4", outside=True)
-
-    assert told(planned(outside), "orphans") == {}
-
-
-def test_a_program_of_nvidias_is_no_library() -> None:
-    """Nobody requires it, for the user starts it."""
-    assert told(planned(row("nvidia-modelopt 0.47.0"), row("nvidia-ml-py 13.6")), "orphans") == {}
 
 
 # torch, with what it required.
@@ -179,17 +160,6 @@ def test_who_opens_cuda_13_undeclared_keeps_all_wheels_without_a_major_in_their_
     made = with_torch("cupy-cuda13x 14.2.0", torch="match", conflicts=True)
 
     assert made.uninstall == ("cuda-toolkit", "nvidia-cudnn-cu13")
-
-
-def test_within_one_cuda_a_torch_keeps_its_wheels() -> None:
-    """The engine moves those to what the other torch requires."""
-    moved = row("torch 2.8.0+cu128", "nvidia-solver-cu12", "numpy")
-    facts = synthetic.facts(moved, row("nvidia-solver-cu12 1"), *REQUIRED, driver="12.8")
-    options = PlanOptions(torch="==2.7.0")
-    made = resolve(facts, options, MATRIX._replace(torch=torch_builds()))
-
-    assert [row.version for row in made.install if row.name == "torch"] == ["2.7.0+cu128"]
-    assert made.uninstall == ()
 
 
 def test_within_cuda_13_a_torch_keeps_what_has_no_name_of_nvidia_s_wheels() -> None:

@@ -8,18 +8,14 @@ from typing import Any
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from ortgpu_fix.companions.contents import expected_companions
 from ortgpu_fix.data_files import example_machine
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.matrix.load import load_matrix
 from ortgpu_fix.matrix.model import INSTALLED, Matrix
 from ortgpu_fix.plan.model import Alternative, Plan
 from ortgpu_fix.plan.reasons import Named
-from ortgpu_fix.resolve.choice import is_installed
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.plugins import with_plugins
 from ortgpu_fix.resolve.resolver import alternatives, resolve, resolve_for_check
-from ortgpu_fix.resolve.situation import situation_of
 
 Facts = dict[str, Any]
 MATRIX = load_matrix()
@@ -83,14 +79,6 @@ def test_the_one_for_the_cuda_of_the_driver_comes_whole(
     assert made.requires == ()
 
 
-def test_who_requires_what_is_missing_is_the_plain_onnxruntime() -> None:
-    facts = machine()
-    facts["packages"] = [row for row in facts["packages"] if row["name"] != "flatbuffers"]
-    [row] = [row for row in plan(facts).findings if row.code == "requirement-missing"]
-
-    assert dict(row.values) == {"by": "onnxruntime", "requirements": "flatbuffers"}
-
-
 def test_windows_wheels_bring_all_under_their_names() -> None:
     made = plan(machine("onnxruntime 1.31.1", platform=WINDOWS))
     cu12 = plan(machine(platform=WINDOWS, driver={"version": "551.61", "cuda": "12.4"}))
@@ -115,26 +103,13 @@ def test_an_installed_onnxruntime_stays_where_the_plugin_works_with_it() -> None
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"intact": False},
-        {"distribution": "onnxruntime-gpu"},
-        {"version": "1.25.0"},
-        None,
-    ],
+    [{"intact": False}, {"distribution": "onnxruntime-gpu"}, None],
 )
 def test_one_that_is_not_whole_is_replaced(change: Facts | None) -> None:
     facts = machine("onnxruntime 1.26.0")
     facts["onnxruntime"] = change and facts["onnxruntime"] | change
 
     assert "onnxruntime 1.32.0" in rows(plan(facts))
-
-
-@pytest.mark.parametrize("change", [{"distribution": None}, {"version": None}])
-def test_what_the_folder_does_not_say_is_no_damage(change: Facts) -> None:
-    facts = machine("onnxruntime 1.26.0")
-    facts["onnxruntime"] |= change
-
-    assert "onnxruntime 1.32.0" not in rows(plan(facts))
 
 
 @pytest.mark.parametrize("key", ["provided", "outside"])
@@ -217,12 +192,13 @@ def test_the_plugin_for_a_cuda_that_the_driver_lacks_gives_way() -> None:
         ({"gpus": [{"compute_capability": "7.0"}]}, "no-gpu-code", 2),
         ({"gpus": [{"compute_capability": "7.5"}]}, "provider-refuses-gpu", 2),
         ({"gpus": []}, "no-gpu", 2),
-        ({"platform": {"system": "linux", "machine": "x86_64", "libc": "glibc 2.27"}},
-         "glibc-too-old", 2),
-        ({"platform": {"system": "linux", "machine": "aarch64", "libc": "glibc 2.31"}},
-         "glibc-too-old", 1),
+        (
+            {"platform": {"system": "linux", "machine": "aarch64", "libc": "glibc 2.31"}},
+            "glibc-too-old",
+            1,
+        ),
     ],
-)  # fmt: skip
+)
 def test_where_it_cannot_run_the_plugin_is_what_is_rejected(
     change: Facts, code: str, judged: int
 ) -> None:
@@ -233,50 +209,6 @@ def test_where_it_cannot_run_the_plugin_is_what_is_rejected(
     assert all(row.package.startswith(STEM) and row.version == "0.5.0" for row in made.rejected)
     assert all(code in {why.code for why in row.reasons} for row in made.rejected)
     assert "gpu-build-missing" not in codes(made)
-
-
-def told(gpu: str) -> list[dict[str, Any]]:
-    """Return what is told of a GPU that the provider gives no device for."""
-    rejected = plan(machine(gpus=[{"compute_capability": gpu}])).rejected
-    reasons = [why for row in rejected for why in row.reasons if row.package.endswith("cu13")]
-    return [dict(why.values) for why in reasons if why.code == "provider-refuses-gpu"]
-
-
-@pytest.mark.parametrize("gpu", ["8.0", "8.7", "9.0", "10.0", "11.0"])
-def test_code_for_a_gpu_is_not_enough_where_the_provider_refuses_it(gpu: str) -> None:
-    """Seen on an H100: every library loads, and onnxruntime lists no device of the plugin."""
-    assert told(gpu) == [{"provider": PROVIDER, "gpu": gpu, "taken": "8.6, 8.9, >=12.0"}]
-
-
-@pytest.mark.parametrize("gpu", ["8.6", "8.9", "12.0", "12.1"])
-def test_what_the_provider_takes(gpu: str) -> None:
-    made = plan(machine(gpus=[{"compute_capability": gpu}]))
-
-    assert (made.verdict, made.rejected) == ("fixable", ())
-
-
-def test_where_there_is_no_wheel_for_the_system_its_gpus_do_not_matter() -> None:
-    arm = {"system": "windows", "machine": "aarch64"}
-    others = tuple(row for row in MATRIX.plugin_wheels if row.platform != "windows_aarch64")
-    without = MATRIX._replace(plugin_wheels=others)
-    rejected = plan(machine(gpus=[{"compute_capability": "9.0"}], platform=arm), without).rejected
-
-    assert {why.code for row in rejected for why in row.reasons} == {"no-wheel-platform"}
-
-
-def test_a_plugin_that_names_no_gpu_is_judged_by_its_code() -> None:
-    wheels = tuple(row._replace(capabilities=()) for row in MATRIX.plugin_wheels)
-    facts = machine(gpus=[{"compute_capability": "9.0"}])
-
-    assert plan(facts, MATRIX._replace(plugin_wheels=wheels)).verdict == "fixable"
-
-
-def test_a_python_without_a_wheel_is_told() -> None:
-    facts = machine()
-    facts["python"] |= {"version": "3.10.4"}
-    made = plan(facts)
-
-    assert {why.code for row in made.rejected for why in row.reasons} == {"no-wheel-python"}
 
 
 @pytest.mark.parametrize(
@@ -298,14 +230,6 @@ def test_a_python_without_a_wheel_is_told() -> None:
             [
                 ("ignore-gpu", "7.5", f"{STEM}12 0.5.0"),
                 ("drop-wish", "--provider tensorrt-rtx", "onnxruntime-gpu 1.26.0"),
-            ],
-        ),
-        (
-            {},
-            {"cuda": "11"},
-            [
-                ("drop-wish", "--cuda", f"{STEM}13 0.5.0"),
-                ("drop-wish", "--provider tensorrt-rtx", "onnxruntime-gpu 1.18.1"),
             ],
         ),
         (
@@ -340,16 +264,6 @@ def test_an_index_is_asked_for_the_plugin_itself_where_a_package_excludes_the_on
     assert dict(change.values)["command"] == f"pip install --dry-run app {STEM}13==0.5.0"
 
 
-def test_a_python_for_which_the_plugin_has_an_onnxruntime_is_told() -> None:
-    facts = machine()
-    facts["python"] |= {"version": "3.10.4"}
-    [python, wish] = plan(facts).unlock
-
-    assert dict(python.change.values) == {"python": "Python 3.11"}
-    assert python.gains == (Named(f"{STEM}13", "0.5.0"),)
-    assert (wish.change.code, wish.gains[0].name) == ("drop-wish", "onnxruntime-gpu")
-
-
 def test_wishes_hold() -> None:
     assert f"{STEM}12 0.5.0" in rows(plan(machine(), cuda="12"))
     assert "onnxruntime 1.32.0" in rows(plan(machine("onnxruntime 1.26.0"), latest=True))
@@ -362,28 +276,6 @@ def test_wishes_hold() -> None:
     assert "release-not-in-matrix" in codes(none)
 
 
-def test_the_newest_onnxruntime_that_is_wished_and_has_a_wheel_is_taken() -> None:
-    [newest] = [
-        row for row in MATRIX.onnxruntime if (row.platform, row.python) == ("linux_x86_64", "cp311")
-    ]
-    older = newest._replace(version="1.30.0")
-    other = newest._replace(version="1.33.0", python="cp314")
-    matrix = MATRIX._replace(onnxruntime=(older, newest, other))
-
-    assert "onnxruntime 1.32.0" in rows(plan(machine(), matrix))
-    assert "onnxruntime 1.30.0" in rows(plan(machine(), matrix, onnxruntime="<1.32"))
-    assert "onnxruntime 1.32.0" in rows(plan(machine(), matrix, onnxruntime=">1.30"))
-
-
-def test_the_newest_release_of_a_plugin_is_taken() -> None:
-    first = MATRIX.plugin_wheels[0]
-    matrix = MATRIX._replace(
-        plugin_wheels=(first._replace(version="0.10.0"), *MATRIX.plugin_wheels)
-    )
-
-    assert f"{STEM}13 0.10.0" in rows(plan(machine(), matrix))
-
-
 def test_a_plugin_that_works_with_no_known_onnxruntime_is_no_way() -> None:
     wheels = tuple(row._replace(onnxruntime=SpecifierSet(">=2")) for row in MATRIX.plugin_wheels)
     made = plan(machine(), MATRIX._replace(plugin_wheels=wheels), onnxruntime=">=2")
@@ -391,57 +283,6 @@ def test_a_plugin_that_works_with_no_known_onnxruntime_is_no_way() -> None:
     assert (made.verdict, made.rejected) == ("impossible", ())
     [unknown] = [row for row in made.findings if row.code == "release-not-in-matrix"]
     assert dict(unknown.values)["newest"] == "-"
-
-
-def test_one_with_another_provider_is_not_it() -> None:
-    other = MATRIX.plugin_wheels[0]._replace(provider="CUDAExecutionProvider")
-    facts = from_json(machine())
-    asked = PlanOptions(provider="tensorrt-rtx")
-
-    assert with_plugins(facts, MATRIX._replace(plugin_wheels=(other,)), asked).builds == ()
-    assert with_plugins(facts, MATRIX, PlanOptions()) is MATRIX
-
-
-def test_what_a_plugin_with_an_onnxruntime_is_as_a_build() -> None:
-    facts, asked = from_json(machine("onnxruntime 1.26.0")), PlanOptions(provider="tensorrt-rtx")
-    here = situation_of(facts, asked, with_plugins(facts, MATRIX, asked))
-    builds = here.matrix.builds
-
-    assert [(build.index_url, build.wheels[0].size) for build in builds] == [(INSTALLED, 0)] * 2
-    assert not any(build.preload_dlls for build in builds)
-    assert [is_installed(build, here) for build in builds] == [True, True]
-    fresh = with_plugins(facts, MATRIX, asked._replace(latest=True)).builds
-    assert [is_installed(build, here) for build in fresh] == [False, False]
-    unknown = with_plugins(facts, MATRIX._replace(plugins={}), asked).builds
-    assert [set(one.sass) >= set(two.sass) for one, two in zip(unknown, builds, strict=True)] == [
-        *(True, True),
-    ]
-    both = from_json(machine("onnxruntime 1.26.0", "onnxruntime-gpu 1.26.0"))
-    assert INSTALLED not in {row.index_url for row in with_plugins(both, MATRIX, asked).builds}
-
-
-def test_a_system_without_a_plugin_is_judged_by_those_of_others() -> None:
-    arm = from_json(machine(platform={"system": "windows", "machine": "aarch64"}))
-    asked = PlanOptions(provider="tensorrt-rtx")
-
-    assert {build.platform for build in with_plugins(arm, MATRIX, asked).builds} != set()
-
-
-def test_torch_and_others_with_another_cuda_are_no_hindrance() -> None:
-    made = plan(machine("onnxruntime 1.31.1", "torch 2.8.0", "tensorflow 2.17.0"), cuda="13")
-
-    assert made.verdict == "fixable"
-
-
-def test_the_libraries_that_are_loaded_are_those_of_the_chosen_plugin() -> None:
-    """Both are beside the same onnxruntime, and only one needs libcudart.so.12."""
-    facts = from_json(machine(driver=OLD))
-    asked = PlanOptions(provider="tensorrt-rtx")
-    made = resolve(facts, asked, MATRIX)
-    matrix = with_plugins(facts, MATRIX, asked)
-    expected = expected_companions(made.selection, matrix, "linux_x86_64", matrix.modules)
-
-    assert [(row.name, row.version) for row in made.companions] == list(expected.items())
 
 
 def test_it_is_told_as_another_way_only_where_it_is_one() -> None:

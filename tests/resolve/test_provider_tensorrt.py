@@ -8,15 +8,11 @@ import pytest
 from told import values_of
 
 import synthetic
-from ortgpu_fix.matrix.model import Release
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
-from ortgpu_fix.resolve.components import Component
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
-from ortgpu_fix.resolve.situation import situation_of
-from ortgpu_fix.resolve.tensorrt import tensorrt_for
 
 MATRIX = synthetic.matrix()
 SET = ("onnxruntime-gpu 1.26.0", "nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
@@ -95,7 +91,7 @@ def test_an_installed_one_of_the_right_major_is_kept() -> None:
 
 @pytest.mark.parametrize(
     "installed",
-    [f"{LIBS} 11.4.0", f"{LIBS} 8.6.1", {"name": LIBS, "version": "10.3.0", "intact": False}],
+    [f"{LIBS} 11.4.0", {"name": LIBS, "version": "10.3.0", "intact": False}],
 )
 def test_one_of_another_major_or_a_damaged_one_is_replaced(installed: Any) -> None:
     made = planned(*WHOLE, installed)
@@ -119,39 +115,11 @@ def test_those_that_own_the_same_folder_go() -> None:
     assert made.allowances == ("conflicts",)
 
 
-def test_the_right_one_stays_where_another_one_goes() -> None:
-    made = planned(*WHOLE, f"{LIBS} 10.3.0", "tensorrt-cu13-libs 11.4.0")
-
-    assert (made.uninstall, made.install) == (("tensorrt-cu13-libs",), ())
-
-
-def test_without_the_wish_none_goes() -> None:
-    made = planned(*WHOLE, "tensorrt-cu13-libs 11.4.0", provider="cuda")
-
-    assert (made.verdict, made.uninstall) == ("healthy", ())
-
-
 def test_the_library_of_the_system_serves() -> None:
     made = planned(*WHOLE, libraries=[NVINFER])
 
     assert made.verdict == "healthy"
     assert tensorrt_of(made) is None
-
-
-def test_a_library_of_the_system_of_another_major_does_not() -> None:
-    made = planned(*WHOLE, libraries=[{"name": "libnvinfer.so.8"}])
-
-    assert [row.name for row in made.install] == [LIBS]
-
-
-def test_a_plan_that_brings_it_brings_all_wheels() -> None:
-    system = [{"name": "libcublas.so.12"}, {"name": "libcudnn.so.9"}]
-
-    kept = planned(SET[0], *WHOLE[3:], provider="cuda", libraries=system)
-    made = planned(SET[0], *WHOLE[3:], libraries=system)
-
-    assert kept.install == ()
-    assert [row.name for row in made.install] == ["nvidia-cublas-cu12", "nvidia-cudnn-cu12", LIBS]
 
 
 def test_a_release_whose_tensorrt_no_wheel_brings_is_rejected() -> None:
@@ -162,49 +130,14 @@ def test_a_release_whose_tensorrt_no_wheel_brings_is_rejected() -> None:
     assert codes["tensorrt-no-wheel"] == {"library": "libnvinfer.so.8", "cuda": "11"}
 
 
-def test_the_major_of_the_cuda_decides_which_wheel() -> None:
-    """The matrix has no TensorRT 10 for CUDA 11."""
-    builds = tuple(
-        row._replace(tensorrt="libnvinfer.so.10") if row.version == "1.18.0" else row
-        for row in MATRIX.builds
-    )
-    made = resolve(
-        synthetic.facts(driver="11.8"),
-        PlanOptions(provider="tensorrt"),
-        MATRIX._replace(builds=builds),
-    )
-
-    codes = dict(reasons(made, "1.18.0"))
-    assert codes["tensorrt-no-wheel"] == {"library": "libnvinfer.so.10", "cuda": "11"}
-
-
-@pytest.mark.parametrize("library", ["libnvinfer.so.9", "libnvinfer.so.11"])
-def test_the_major_of_the_tensorrt_decides_too(library: str) -> None:
-    builds = tuple(row._replace(tensorrt=library) for row in MATRIX.builds)
+def test_the_major_of_the_tensorrt_decides_too() -> None:
+    builds = tuple(row._replace(tensorrt="libnvinfer.so.9") for row in MATRIX.builds)
     made = resolve(
         synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX._replace(builds=builds)
     )
 
     codes = dict(reasons(made, "1.26.0"))
-    assert codes["tensorrt-no-wheel"] == {"library": library, "cuda": "12"}
-
-
-def test_the_whole_row_of_what_is_chosen() -> None:
-    here = situation_of(synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX)
-    build = next(row for row in MATRIX.builds if row.version == "1.26.0")
-    release = Release(
-        name=LIBS,
-        version="10.16.1",
-        platform=synthetic.LINUX,
-        python=None,
-        glibc="2.28",
-        size=0,
-        sha256="",
-        file="",
-        index_url="https://pypi.nvidia.com",
-    )
-
-    assert tensorrt_for(build, here) == Component(release=release, installed=False)
+    assert codes["tensorrt-no-wheel"] == {"library": "libnvinfer.so.9", "cuda": "12"}
 
 
 def test_a_system_library_makes_up_for_a_wheel_that_is_not_known() -> None:
@@ -223,22 +156,6 @@ def test_a_build_without_a_tensorrt_provider_is_rejected() -> None:
 
     assert ("tensorrt-no-provider", {}) in reasons(made, "1.26.0")
     assert made.release == "1.23.0"
-
-
-def test_a_build_for_another_platform_is_not_asked_for_it() -> None:
-    platform = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.35"}
-    made = planned(platform=platform)
-
-    assert [code for code, _ in reasons(made, "1.26.0")] == ["no-wheel-platform"]
-
-
-def test_a_platform_without_a_wheel_of_tensorrt_has_none() -> None:
-    rows = tuple(row._replace(platforms=("windows_x86_64",)) for row in MATRIX.tensorrt)
-    made = resolve(
-        synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX._replace(tensorrt=rows)
-    )
-
-    assert "tensorrt-no-wheel" in dict(reasons(made, "1.26.0"))
 
 
 @pytest.mark.parametrize(("gpus", "rejected"), [(("7.5",), False), (("7.5", "7.0"), True)])
@@ -281,8 +198,3 @@ def test_a_check_agrees(packages: tuple[str, ...], verdict: str) -> None:
     checked = resolve_for_check(facts, PlanOptions(provider="tensorrt"), MATRIX)
 
     assert checked.verdict == verdict
-
-
-def test_it_is_a_wish_that_decides() -> None:
-    assert PlanOptions(provider="tensorrt").chooses
-    assert not PlanOptions().chooses

@@ -15,10 +15,6 @@ def of(*packages: str, matrix: Matrix = MATRIX, **more: object) -> Serving:
     return serving(synthetic.facts(*packages, **more), matrix, KNOWN)
 
 
-def test_nothing_installed() -> None:
-    assert of("numpy 1.26.4") == Serving(None, None, None, (), None, 0, ())
-
-
 def test_the_build_alone() -> None:
     """1.26 carries 6.0 to 9.0, and PTX 9.0, which newer GPUs compile."""
     assert of("onnxruntime-gpu 1.26.0") == Serving(
@@ -44,24 +40,6 @@ def test_the_wheels_limit_the_gpus() -> None:
     assert found.gpus == ("7.5", "9.0", "12.0")
     assert found.cudnn == "9.28.0"
     assert found.size == 500_000_000
-
-
-def test_another_platform_and_python() -> None:
-    arm = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.35"}
-
-    assert of("onnxruntime-gpu 1.31.0", python="3.9.1").size == 0
-    assert of("onnxruntime-gpu 1.31.0").gpus == ("7.5", "9.0", "12.0")
-    assert of("onnxruntime-gpu 1.31.0", platform=arm).gpus == ("9.0",)
-
-
-def test_who_else_uses_cuda_raises_the_driver() -> None:
-    """One that finds no CUDA of its own here, by the wheels, does not."""
-    found = of("onnxruntime-gpu 1.18.0", "transformer 4.1", "nvidia-cublas-cu12 12.9.1")
-
-    assert (found.cuda, found.driver) == ("12", "525.60.13")
-    assert [row.name for row in found.consumers] == ["transformer"]
-    assert of("onnxruntime-gpu 1.18.0", "transformer 4.1").driver == "450.80.02"
-    assert of("onnxruntime-gpu 1.18.0", "dataloader 1.1").driver == "450.80.02"
 
 
 def test_torch_counts_by_its_own_code_and_wheel() -> None:

@@ -104,12 +104,6 @@ def test_a_symbol_that_cudnn_takes_of_cublas_decides_about_the_pair() -> None:
     assert chosen(planned(made)) == {CUBLAS: "12.2.5", CUDNN: "9.1.0"}  # 110, not 240
 
 
-def test_the_same_where_cublas_is_the_one_that_takes() -> None:
-    made = tables()
-    made["floors"]["floor"][1] = floor(CUBLAS, "12.0.1", "12.9.1", needs={CUDNN: "9.28.0"})
-    assert chosen(planned(made)) == {CUBLAS: "12.2.5", CUDNN: "9.28.0"}
-
-
 def test_a_symbol_that_the_provider_takes() -> None:
     made = tables()
     made["floors"]["floor"][0]["needs"] = {CUDNN: "9.28.0"}
@@ -135,13 +129,6 @@ def test_what_nobody_read_is_not_taken(
     made = tables()
     made["floors"]["floor"][at : at + 1] = replaced
     assert chosen(planned(made)) == expected
-
-
-def test_a_build_of_another_index_keeps_the_usual_wheels() -> None:
-    made = tables()
-    for build in made["onnxruntime"]["build"]:
-        build["index_url"] = "https://feed/simple"
-    assert chosen(planned(made)) == USUAL
 
 
 def test_a_defect_bars_a_release_alone_or_beside_another() -> None:
@@ -214,18 +201,6 @@ def test_the_runtime_is_that_of_the_toolkit() -> None:
                 }
             )
     assert chosen(planned(made))[runtime] == "12.8.1"
-
-
-def test_what_others_need_without_saying_so_is_the_usual() -> None:
-    made = tables()
-    made["consumers"] = {"consumer": [synthetic.consumer("engine", "1.0", "1.0", "12", None, "x")]}
-    assert chosen(planned(made, "engine 1.0")) == USUAL
-
-
-def test_nothing_is_less_where_nothing_is_downloaded() -> None:
-    made = tables()
-    there = [f"{name} {release}" for name, release in USUAL.items()]
-    assert planned(made, *there, options=NEWEST).bytes_saved == 0
 
 
 def test_a_fleet_gets_the_smallest_set_that_serves_all() -> None:

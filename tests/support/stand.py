@@ -11,7 +11,7 @@ import pytest
 
 from ortgpu_fix.apply.apply_plan import Applied, apply
 from ortgpu_fix.apply.before_change import Allowed
-from ortgpu_fix.apply.files_to_remove import distributions_here
+from ortgpu_fix.apply.files_to_remove import installed_in_site
 from ortgpu_fix.apply.rollback import undo_last
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
@@ -91,7 +91,7 @@ class Stand:
     def undo(self, *, allow_changed: bool = False) -> None:
         target = self.venv.target()
         site = Site.of(target)
-        undo_last(site, distributions_here(target, site), allow_changed=allow_changed)
+        undo_last(site, installed_in_site(target, site), allow_changed=allow_changed)
 
     def unchanged(self) -> bool:
         """Return whether all is as before, but for the lock of a uv that came by."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...apply.files_to_remove import distributions_here
+from ...apply.files_to_remove import installed_in_site
 from ...apply.history import discard_undo_data, recorded_changes
 from ...apply.rollback import (
     discard_stage,
@@ -51,7 +51,7 @@ def run(asked: UndoRequest, environ: Mapping[str, str], language: Language) -> i
     if last is None:
         return _discard_stage(site, asked, texts)
     confirm(Asking(asked.yes, asked.json), texts, "ask-undo")
-    installed = distributions_here(target, site)
+    installed = installed_in_site(target, site)
 
     def undone() -> None:
         kept = _kept(target, dict(last.installed))

@@ -15,7 +15,7 @@ from ...matrix.model import Matrix
 from ...matrix.torch import TORCH
 from ...plan.reasons import Named, Reason, RequirementLine, reason
 from ...resolve.environment import consequences
-from ...resolve.onnxruntime_installed import with_owners_here
+from ...resolve.onnxruntime_installed import with_installed_owners
 from ...resolve.options import PlanOptions
 from ...resolve.resolver import resolve
 from ...resolve.situation import Situation, situation_of
@@ -92,7 +92,7 @@ def _rivals(
 ) -> Iterator[Reason]:
     """Yield the other builds of onnxruntime beside that for the GPU: they share its folder."""
     packages = tuple(Package(name=pin.name, version=pin.version) for pin in pins)
-    owners = with_owners_here(facts._replace(packages=packages), matrix).owners
+    owners = with_installed_owners(facts._replace(packages=packages), matrix).owners
     if any(pin.name == GPU_BUILD for pin in pins):
         for pin in (*pins, *free):
             if pin.name in owners - {GPU_BUILD} and pin.is_sure(environment):

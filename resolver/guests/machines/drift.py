@@ -19,7 +19,7 @@ from ...matrix.model import Matrix
 from ...matrix.torch import DOMAIN_LIBRARIES, TORCH
 from ...plan.model import Unlock
 from ...plan.reasons import Reason, reason
-from ...resolve.onnxruntime_installed import with_owners_here
+from ...resolve.onnxruntime_installed import with_installed_owners
 from ...resolve.options import PlanOptions
 from ...resolve.resolver import resolve
 from ...versions import newest_first
@@ -89,7 +89,7 @@ def drift(
     differences = tuple(_differences(every, known))
     bare = without_locked_packages(facts, matrix, names_in_locks(matrix))
     against = why_not((*every, *locked.loose), known, facts, options, matrix)
-    moved = tuple(_moved(pins, facts, with_owners_here(facts, matrix))) if installed else ()
+    moved = tuple(_moved(pins, facts, with_installed_owners(facts, matrix))) if installed else ()
     now = resolve(bare, options._replace(latest=True), matrix)
     newest = now.release
     if release is None or newest is None or newest_first(newest) <= newest_first(release.version):

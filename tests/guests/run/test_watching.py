@@ -295,7 +295,7 @@ def test_providers_that_the_program_changes_are_what_was_asked(watched: Run) -> 
 
 
 def test_a_session_is_told_while_the_program_goes_on(tmp_path: Path, packages: Path) -> None:
-    """The program waits for what `told` writes, as long as it must."""
+    """The program waits for what `show_session` writes, as long as it must."""
     answer = tmp_path / "told"
     program = tmp_path / "app.py"
     program.write_text(
