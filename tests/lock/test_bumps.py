@@ -87,7 +87,7 @@ def diff(folder: Path, bump: str, name: str, *flags: str) -> tuple[int, str]:
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     states = [str(CASES / bump / state / name) for state in ("old", "new")]
     done = run_here("diff", *states, *hosts, *flags, cwd=folder, env=env)
-    assert done.stderr == ""
+    assert "error" not in done.stderr
     return done.returncode, done.stdout
 
 

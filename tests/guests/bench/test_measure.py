@@ -206,25 +206,6 @@ def test_a_fallback_and_its_reason(
     assert "1 to the GPU" in done.stdout
 
 
-@pytest.mark.alone
-def test_times_agree_with_those_of_a_script_of_ten_lines(cpu_build: Path, tmp_path: Path) -> None:
-    """The quickest run of some turns, within a tenth: others make a run slower, never faster."""
-    ours, theirs, shape = [], [], ("--shape", SMALL["loop"])
-    for turn in range(12):
-        done = verify(
-            *("--bench", MODELS["loop"], *shape, "--python", cpu_build, "--json"), tmp_path=tmp_path
-        )
-        [cpu] = json.loads(done.stdout)["bench"]["configurations"]
-        ours.append(cpu["timings"][0]["least_ms"])
-        told = subprocess.run(
-            [cpu_build, "-c", TEN_LINES, MODELS["loop"]], stdout=subprocess.PIPE, check=True
-        )
-        theirs.append(float(told.stdout))
-        if turn >= 2 and 1 / 1.1 <= min(ours) / min(theirs) <= 1.1:
-            return
-    pytest.fail(f"{ours} ms, and by the script {theirs} ms")
-
-
 def test_a_page_where_no_model_can_be_run(cpu_build: Path, tmp_path: Path) -> None:
     """What keeps onnxruntime from being imported is on it, and in the document."""
     site, page = environments.site_packages(cpu_build), tmp_path / "page.html"
