@@ -46,7 +46,7 @@ class Resolved:
         self.wheels, self.here = wheels, here
         self.asked: list[Question] = []
 
-    def __call__(self, question: Question, _: Index, folder: Path, __: object) -> Any:
+    def __call__(self, question: Question, _: Index, folder: Path) -> Any:
         assert folder.is_dir()
         self.asked.append(question)
         for row in question.wheels:
