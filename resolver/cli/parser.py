@@ -15,9 +15,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from ..errors import Error
-from .flags import RTX, CommandLine, Flag, Options, alone, lacking, refuse
-from .guests import COMMANDS, FLAGS, FOUND, NAMES, Command, flags_of, takes_words
-from .requests import HelpRequest, MachineOptions, made, several_files
+from .checks import check_partners, check_words, unknown
+from .flags import CommandLine, Flag, Options, alone
+from .guests import COMMANDS, FLAGS, FOUND, NAMES, flags_of, takes_words
+from .requests import HelpRequest, MachineOptions, made
 
 PLAN = "plan"
 """What runs without a command."""
@@ -25,13 +26,6 @@ MODES = ("dry-run", "apply", "check")
 """The flags that are commands, too."""
 _FILE = re.compile(r"(?!-).*[./\\]")
 """A word that names a file, where a command could stand."""
-
-_UNKNOWN = {
-    "command": ("command-unknown", "command-unknown-near"),
-    "flag": ("flag-unknown", "flag-unknown-near"),
-    "argument": ("argument-unknown", "argument-unknown-near"),
-}
-"""The errors of a word that nobody knows: of one that is near to nothing, and of another."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -133,17 +127,6 @@ def _lacking(name: str) -> Error:
     return Error("usage", problem=Error("value-missing", flag=name))
 
 
-def _unknown(kind: str, word: str, known: Iterable[str]) -> Error:
-    """Return the Error that `word` is none of its `kind`, and what it is near to."""
-    import difflib
-
-    unlike, beside = _UNKNOWN[kind]
-    near = difflib.get_close_matches(word, [*known], n=1)
-    if near:
-        return Error("usage", problem=Error(beside, given=word, near=near[0]))
-    return Error("usage", problem=Error(unlike, given=word))
-
-
 def parse(argv: Sequence[str]) -> Invocation:
     """Return what a command line asks for.
 
@@ -152,12 +135,12 @@ def parse(argv: Sequence[str]) -> Invocation:
     line = _read(argv)
     if line.command == "help" or {"help", "version", "completions"} & line.options.keys():
         return _help(line, full="-h" not in argv)
-    _check_partners(line)
+    check_partners(line)
     for guest in FOUND.values():
         guest.check(line)
         line = line._replace(command=guest.claim(line) or line.command)
     row = COMMANDS[line.command]
-    _check_words(line, row)
+    check_words(line, row)
     more = {"words": line.words, "rest": line.rest, "environment": row.environment}
     values = {**line.options, **more, "options": line.options}
     return Invocation(line.command, made(row.request, values), line.options, line.named)
@@ -167,7 +150,7 @@ def _help(line: CommandLine, *, full: bool) -> Invocation:
     """Return what shows the help of a command, which needs nothing else to be right."""
     shown = line.named if line.command == PLAN and not line.options.get("dry_run") else line.command
     if line.command == "help":
-        _check_words(line, COMMANDS["help"])
+        check_words(line, COMMANDS["help"])
         shown = line.words[0] if line.words else None
         for word in line.words:
             _require_command(word)
@@ -241,7 +224,7 @@ def _taken_command(typed: list[str]) -> str | None:
 
 def _require_command(word: str) -> None:
     if word not in NAMES:
-        raise _unknown("command", word, NAMES)
+        raise unknown("command", word, NAMES)
 
 
 def _with_mode(named: str | None, typed: Sequence[str]) -> str:
@@ -278,7 +261,7 @@ def _misplaced(spelling: str) -> Error:
     """Return the Error of a flag that is none, or one of other commands."""
     flag = next((flag for flag in FLAGS if spelling in flag.spellings), None)
     if flag is None:
-        return _unknown("flag", spelling, [each for flag in FLAGS for each in flag.spellings])
+        return unknown("flag", spelling, [each for flag in FLAGS for each in flag.spellings])
     names = [name for name in NAMES if flag in flags_of(name)]
     if "apply" in names and "plan" in names:
         names.remove("plan")
@@ -304,51 +287,6 @@ def _given(values: Mapping[str, Any]) -> Options:
         for name, value in values.items()
         if value and name != "command" and value != defaults.get(name)
     }
-
-
-def _check_words(line: CommandLine, row: Command) -> None:
-    """Refuse too many words or machines for a command, and too few."""
-    if row.takes is not None and len(line.words) > row.takes:
-        problem = Error("argument-unknown", given=line.words[row.takes])
-        raise Error("usage", problem=problem)
-    if len(line.words) < len(row.needs.split()):
-        raise lacking(row.typed or line.command, row.needs, row.example)
-    several = several_files(line.options.get("facts", ()))
-    if several and not row.several:
-        modes = (f"--{mode}" for mode in ("apply", "check") if line.options.get(mode))
-        command = " ".join(filter(None, [line.named, *modes]))
-        raise Error("several-machines", command=command, count=len(several))
-    if row.words and line.words and line.words[0] not in row.words:
-        raise _unknown("argument", line.words[0], row.words)
-
-
-def _check_partners(line: CommandLine) -> None:
-    """Refuse flags that need another one, or exclude one."""
-    options, several = line.options, several_files(line.options.get("facts", ()))
-    rtx, torch = options.get("provider") == RTX, options.get("torch", "keep")
-    for clash, refused in (("lock", line.command == "lock"), ("several --facts", several)):
-        if refused and rtx:
-            raise Error("flags-clash", flags=f"--provider {RTX}, {clash}")
-    if several and torch != "keep":
-        raise Error("flags-clash", flags=f"--torch {torch}, several --facts")
-    refuse(("write" in options and line.command != "apply", "--write", "--apply"))
-    _check_machine(options, several)
-
-
-def _check_machine(options: Options, several: Sequence[str]) -> None:
-    """Refuse flags that describe two machines, or half of one."""
-    if "from_text" in options:
-        if "facts" in options:
-            raise Error("flags-clash", flags="--from-text, --facts")
-        return
-    if ("driver" in options) != ("gpu" in options):
-        raise Error("driver-without-gpu")
-    if "driver" in options and several:
-        raise Error("flags-clash", flags="--driver, --facts, --facts")
-    if "platform" in options and "facts" in options:
-        raise Error("flags-clash", flags="--platform, --facts")
-    if "platform" in options and "driver" not in options:
-        raise alone("--platform", "--driver VERSION --gpu GPU")
 
 
 def help_of(argv: Sequence[str]) -> str:

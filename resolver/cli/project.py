@@ -9,7 +9,6 @@ from typing import NamedTuple
 from ..companions.build import project_companions
 from ..errors import Error
 from ..facts.markers import marker_environment
-from ..matrix.model import Matrix
 from ..plan.model import Plan
 from ..plan.wheels import oldest_python
 from ..project.model import WRITTEN, FileChange, Project, Wanted
@@ -58,7 +57,8 @@ def plan_project(plan: Plan, inputs: PlanInputs, asked: InstallOptions) -> Proje
     if not wheels or not (inputs.options.autoload and inputs.options.provide):
         return None
     markers = marker_environment(inputs.facts)
-    oldest = _oldest_python(plan, matrix, platform, markers)
+    builds = matrix.builds_of(plan.release, {platform})
+    oldest = oldest_python(builds, (), markers["python_version"])
     wanted = Wanted(plan.release, wheels, markers, oldest)
     try:
         changes = project_changes(project, wanted)
@@ -67,15 +67,6 @@ def plan_project(plan: Plan, inputs: PlanInputs, asked: InstallOptions) -> Proje
             raise
         return ProjectPlan(project, wanted, (), error)
     return ProjectPlan(project, wanted, (*changes, *_wheels(project, wanted)))
-
-
-def _oldest_python(plan: Plan, matrix: Matrix, platform: str, markers: Mapping[str, str]) -> str:
-    builds = [
-        build
-        for build in matrix.builds
-        if (build.version, build.platform) == (plan.release, platform)
-    ]
-    return oldest_python(builds, (), markers["python_version"])
 
 
 def _wheels(project: Project, wanted: Wanted) -> list[FileChange]:

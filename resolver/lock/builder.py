@@ -56,11 +56,7 @@ class LockBuilder:
         Raises as `compile_plan`.
         """
         platforms = {target.platform for target in group.targets}
-        builds = [
-            build
-            for build in self.matrix.builds
-            if build.version == group.version and build.platform in platforms
-        ]
+        builds = self.matrix.builds_of(group.version, platforms)
         targets = tuple(self._target(target) for target in group.targets)
         pythons = sorted((target.where.python_version for target in targets), key=numbers)
         return Lock(

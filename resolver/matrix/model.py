@@ -4,7 +4,7 @@
 with a source on every row.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -396,6 +396,14 @@ class Matrix(NamedTuple):
     conda_builds: tuple[CondaBuild, ...] = ()
     torch: TorchTable = TorchTable()
     """Empty until `with_torch` adds it: it is large, and few plans need it."""
+
+    def builds_of(self, version: str, platforms: Collection[str]) -> list[Build]:
+        """Return the builds of a version for these platforms."""
+        return [
+            build
+            for build in self.builds
+            if build.version == version and build.platform in platforms
+        ]
 
 
 MSVC_RUNTIME = "msvc-runtime"
