@@ -18,6 +18,7 @@ from disk_steps import Steps, note_steps
 from hypothesis import settings
 from stand import HANG_UP, Stand
 
+from ortgpu_fix.cli import alive
 from support.local_index import LocalIndex
 from support.standin_wheels import Venv, make_set, make_venv
 
@@ -27,6 +28,8 @@ from support.standin_wheels import Venv, make_set, make_venv
 settings.register_profile("decided", deadline=None, derandomize=True, database=None)
 settings.register_profile("explore", deadline=None, derandomize=False)
 settings.load_profile("decided")
+# A busy machine makes every command slow: `test_alive.py` alone wants to hear that it goes on.
+vars(alive)["SILENCE"] = 3600.0
 
 
 @pytest.hookimpl(wrapper=True)

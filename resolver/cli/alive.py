@@ -41,6 +41,8 @@ class _Talk:
         self.drawn: Drawn | None = None
         self.line = ""
         """The sign of life that stands on the terminal."""
+        self.draw: Callable[[str], None] = lambda _: None
+        """Draws in the place of the line that the cursor is in."""
 
 
 _talk = _Talk()
@@ -51,8 +53,8 @@ def note(*, wipes: bool = True) -> None:
     with _talk.lock:
         _talk.last = _talk.step = time.monotonic()
         if _talk.line:
-            sys.stderr.write(f"\r{' ' * width(_talk.line)}\r")
-            sys.stderr.flush()
+            _talk.draw(" " * width(_talk.line))
+            _talk.draw("")
             _talk.line = ""
         if wipes and _talk.drawn is not None:
             _talk.drawn.settle()
@@ -86,12 +88,15 @@ def drawing(drawn: Drawn) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def signs_of_life(texts: Callable[[], Texts], say: Callable[[str], None]) -> Iterator[None]:
-    """Show that a command still works where it says nothing: at a terminal in one line.
+def signs_of_life(
+    texts: Callable[[], Texts], say: Callable[[str], None], draw: Callable[[str], None]
+) -> Iterator[None]:
+    """Show that a command still works where it says nothing.
 
-    `say` prints a line where there is none.
+    `draw` draws in the place of the line that the cursor is in, at a terminal; `say` prints a line.
     """
     note()
+    _talk.draw = draw
     with contextlib.ExitStack() as ends:
         ends.callback(note)
         ends.enter_context(beating(lambda: _sign(texts, say)))
@@ -107,8 +112,7 @@ def _sign(texts: Callable[[], Texts], say: Callable[[str], None]) -> None:
         if _talk.drawn is not None:
             _talk.drawn.wait(line)
         elif sys.stderr.isatty():
-            sys.stderr.write(f"\r{line}")
-            sys.stderr.flush()
+            _talk.draw(line)
             _talk.line = line
         else:
             say(line)

@@ -165,6 +165,11 @@ def print_question(text: str) -> None:
     print(f"\n{clean_text(text)}", end="", file=sys.stderr, flush=True)
 
 
+def print_over(text: str) -> None:
+    """Show the user something in the place of the line that the cursor is in: on stderr."""
+    print(f"\r{clean_text(text)}", end="", file=sys.stderr, flush=True)
+
+
 def print_above(bars: RichConsole, text: str) -> None:
     """Show the user something above the bars that `rich` draws."""
     note(wipes=False)

@@ -375,7 +375,7 @@ def run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
 def _run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
     from ..messages.catalog import load_texts
     from .alive import signs_of_life
-    from .console import print_notice, user_language
+    from .console import print_notice, print_over, user_language
 
     row, request, options = COMMANDS[asked.command], asked.request, asked.options
     if row.looks and not {"facts", "from_text"} & options.keys():
@@ -389,5 +389,5 @@ def _run_command(asked: Invocation, environ: Mapping[str, str]) -> int:
     module, language = import_module(row.module), user_language(environ)
     if row.starts or "json" in options:  # its output is another program's, or for one
         return int(module.run(request, environ, language))
-    with signs_of_life(lambda: load_texts(language), print_notice):
+    with signs_of_life(lambda: load_texts(language), print_notice, print_over):
         return int(module.run(request, environ, language))

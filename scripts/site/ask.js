@@ -60,7 +60,7 @@ const linked = (text, goal) => {
   link.href = goal;
   return link;
 };
-const known = new RegExp(`(https://[^\\s)`]+|(?<![\\w-])(?:${texts.errors.join("|")})(?![\\w-]))`);
+const known = new RegExp(`(https://[^\\s)\`]+|(?<![\\w-])(?:${texts.errors.join("|")})(?![\\w-]))`);
 // Addresses, and the errors that have a page, are links.
 const shown = text => {
   const made = document.createElement("pre");

@@ -15,9 +15,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layout of a
 PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 SITE = f"lib/{PYTHON}/site-packages"
 HOSTILE = {
-    f"evil-1.0.data/data/{SITE}/.ortgpu-fix/lock": "wheel-escapes",
     "evil-1.0.data/data/PYVENV.CFG": "wheel-overwrites",  # the same file on Windows
-    "evil-1.0.data/scripts/python3": "wheel-overwrites",
     "bystander/__init__.py": "wheel-overwrites",
 }
 
@@ -59,20 +57,12 @@ def test_the_same_bytes_may_belong_to_two(stand: Stand, tmp_path: Path) -> None:
     assert stand.unchanged()
 
 
-@pytest.mark.parametrize(
-    ("row", "code"),
-    [
-        ("../../../../evil.py,,\n", "wheel-escapes"),
-        ("evil.py,,\n", "install-failed"),
-        ("onnxruntime,,\n", "wheel-odd"),
-    ],
-)
-def test_what_uv_wrote_is_held_against_its_record(stand: Stand, row: str, code: str) -> None:
+def test_what_uv_wrote_is_held_against_its_record(stand: Stand) -> None:
     """One more file is noted in a RECORD than the wheels have."""
     stand.have("bystander 1.0")
 
     def overreach(prefix: Path) -> None:
         record = next(prefix.rglob("onnxruntime_gpu-*.dist-info")) / "RECORD"
-        record.write_text(record.read_text() + row)
+        record.write_text(record.read_text() + "../../../../evil.py,,\n")
 
-    assert stand.fails(stand.plan(GOOD), uv=stand.uv_then(overreach)).code == code
+    assert stand.fails(stand.plan(GOOD), uv=stand.uv_then(overreach)).code == "wheel-escapes"

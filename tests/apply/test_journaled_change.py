@@ -15,9 +15,7 @@ from ortgpu_fix.apply.environment_files import fingerprint
 from ortgpu_fix.apply.journal import (
     Begin,
     Install,
-    MovedFiles,
     Record,
-    RemovedFolders,
     Written,
     decode,
 )
@@ -59,37 +57,6 @@ def put(site: Site, name: str, text: str = "x") -> str:
 
 def records(change: JournaledChange) -> tuple[Record, ...]:
     return decode((change.folder / "journal").read_text("utf-8"))[1:]
-
-
-def test_what_is_set_aside_is_recorded_as_it_was(site: Site, change: JournaledChange) -> None:
-    long = "n" * 100 + ".py"
-    paths = [put(site, "a/b/one.py"), put(site, f"a/{long}"), put(site, "../../bin/tool")]
-    Path(site.purelib, "a", "b").chmod(0o750)
-    Path(site.purelib, "a").chmod(0o700)
-    seen = tuple(filter(None, map(fingerprint, paths)))
-
-    change.back_up(paths)
-
-    assert change.touched
-    moved, emptied = records(change)
-    assert moved == MovedFiles(
-        moves=(
-            ("a/b/one.py", "000000-one.py"),
-            (f"a/{long}", f"000001-{long[-80:]}"),
-            ("../../bin/tool", "000002-tool"),
-        ),
-        seen=seen,
-    )
-    assert emptied == RemovedFolders(
-        folders=(("a/b", 0o750), ("a", 0o700)), names=("folder-000000", "folder-000001")
-    )
-    aside = change.folder / "aside"
-    assert {path.name for path in aside.iterdir()} == {
-        *("000000-one.py", f"000001-{long[-80:]}", "000002-tool"),
-        *("folder-000000", "folder-000001"),
-    }
-    assert not Path(site.purelib, "a").exists()
-    assert Path(site.scripts).is_dir()  # a root stays
 
 
 def test_what_comes_is_recorded_before_it_is_moved(site: Site, change: JournaledChange) -> None:

@@ -30,16 +30,10 @@ def listed(stand: Stand, *rows: str) -> None:
     stand.before = state_of(stand.venv.folder)
 
 
-@pytest.mark.parametrize(
-    "row",
-    ["here/lock", "../../../bin/python"],
-)
-def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(
-    stand: Stand, row: str
-) -> None:
+def test_what_a_record_says_of_our_own_files_or_of_python_moves_none_of_them(stand: Stand) -> None:
     """An apply moved its own lock away, and neither its roll back nor an undo worked any more."""
     (stand.venv.site / "here").symlink_to(".ortgpu-fix")
-    listed(stand, row)
+    listed(stand, "here/lock")
     plan = stand.plan(*CUDA, uninstall=("onnxruntime",))
 
     assert stand.fails(plan, verify=lambda: (False, "no")).code == "verify-failed"
@@ -98,16 +92,12 @@ def test_an_environment_that_is_renamed_while_it_is_put_back_is_put_back_at_its_
     assert stand.unchanged()
 
 
-@pytest.mark.parametrize(("gone", "works"), [("", True), ("1/journal", False)])
-def test_state_that_is_removed_while_it_is_verified_is_told(
-    stand: Stand, gone: str, *, works: bool
-) -> None:
+def test_state_that_is_removed_while_it_is_verified_is_told(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
 
     def verify() -> tuple[bool, str]:
-        path = stand.state / gone
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-        return works, "no"
+        shutil.rmtree(stand.state)
+        return True, "no"
 
     with pytest.raises(Error) as caught:
         stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)), verify=verify)
@@ -136,18 +126,6 @@ def test_a_backup_that_goes_while_it_is_put_back_is_not_said_to_be_back(
         stand.undo()
 
     assert caught.value.code == "restore-failed"
-
-
-def test_a_name_of_255_bytes_is_set_aside_and_put_back(stand: Stand) -> None:
-    stand.have("onnxruntime 1.22.1")
-    (stand.venv.site / "onnxruntime" / LONG).write_text("mine")
-    stand.before = state_of(stand.venv.folder)
-
-    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
-    assert not (stand.venv.site / "onnxruntime" / LONG).exists()
-    stand.undo()
-
-    assert stand.unchanged()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="counts units of UTF-16")

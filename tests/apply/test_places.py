@@ -131,26 +131,6 @@ def test_a_process_that_has_a_library_mapped_is_named_and_keeps_it(stand: Stand)
     assert kept.encode() == content
 
 
-def test_a_clock_that_is_wrong(stand: Stand) -> None:
-    """Files from the future: times come back to the nanosecond, bytecode too."""
-    when = 4_102_444_800
-    stand.have("onnxruntime 1.22.1")
-    subprocess.run([stand.venv.python, "-c", "import onnxruntime.tools.check"], check=True)
-    for path in stand.venv.site.rglob("*"):
-        os.utime(path, ns=(when * 10**9 + 1, when * 10**9 + 1), follow_symlinks=False)
-    stand.before = state_of(stand.venv.folder)
-
-    stand.apply(stand.plan(*CUDA, uninstall=("onnxruntime",)))
-    code = "import onnxruntime.capi.build_and_package_info as about; print(about.package_name)"
-    shown = subprocess.run(
-        [stand.venv.python, "-B", "-c", code], check=True, capture_output=True, text=True
-    )
-    assert shown.stdout == "onnxruntime-gpu\n"
-    stand.undo()
-
-    assert stand.unchanged()
-
-
 def test_a_limit_of_the_size_of_files(stand: Stand) -> None:
     """`ulimit -f`, in a child."""
     stand.have("onnxruntime 1.22.1")

@@ -154,19 +154,16 @@ def test_room_is_looked_for_before_the_download(
     stand.apply(plan)  # all of it is in the cache
 
 
-@pytest.mark.parametrize(("installer", "links"), [("Poetry 2.5.1", 1), ("uv", 2)])
-def test_files_of_their_own_are_for_tools_that_write_into_them(
-    stand: Stand, installer: str, links: int
-) -> None:
+def test_files_of_their_own_are_for_tools_that_write_into_them(stand: Stand) -> None:
     """A cache of uv whose files they changed would bring the wrong ones from then on."""
     stand.have("bystander 1.0")
-    (stand.venv.site / "bystander-1.0.dist-info" / "INSTALLER").write_text(f"{installer}\n")
+    (stand.venv.site / "bystander-1.0.dist-info" / "INSTALLER").write_text("Poetry 2.5.1\n")
 
     stand.apply(stand.plan(*CUDA))
 
     module = stand.venv.site / "onnxruntime" / "__init__.py"
     provider = stand.venv.site / "onnxruntime" / "capi" / "libonnxruntime_providers_cuda.so"
-    assert module.stat().st_nlink == links
+    assert module.stat().st_nlink == 1
     assert provider.stat().st_nlink == 2
 
 

@@ -24,7 +24,7 @@ from ortgpu_fix.apply.apply_plan import apply
 from ortgpu_fix.apply.chosen_wheels import ChosenWheel
 from ortgpu_fix.errors import Error
 from ortgpu_fix.index.client import Index, Limits
-from ortgpu_fix.index.config import IndexConfig, Origin
+from ortgpu_fix.index.config import IndexConfig
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.wheels import Wheel
 from ortgpu_fix.utils.process import run
@@ -187,12 +187,9 @@ def test_the_libraries_of_tensorrt_come_from_nvidia_s_index_alone(
     assert (stand.venv.site / library).read_text() == "ours"
 
 
-@pytest.mark.parametrize("origin", ["default", "pip"])
-def test_ordinary_requirements_come_from_the_chosen_index_alone(
-    stand: Stand, origin: Origin
-) -> None:
+def test_ordinary_requirements_come_from_the_chosen_index_alone(stand: Stand) -> None:
     """Whatever named it: uv is configured for another one, which has a higher version."""
-    stand.apply(stand.plan(requires=("filelock",)), origin=origin)
+    stand.apply(stand.plan(requires=("filelock",)), origin="default")
 
     assert stand.has()["filelock"] == "3.20.0"
 

@@ -88,6 +88,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seconds = [100.0]
     monkeypatch.setattr(alive.time, "monotonic", lambda: seconds[0])  # type: ignore[attr-defined]
     monkeypatch.setattr(alive, "_talk", alive._Talk())
+    monkeypatch.setattr(alive, "SILENCE", 1.5)
     return seconds
 
 

@@ -99,24 +99,23 @@ def without_gpu(folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("form", [[]])
 def test_the_undo_that_a_plan_tells_is_of_the_environment_that_was_named(
-    changed: Stand, command: Command, form: list[str]
+    changed: Stand, command: Command
 ) -> None:
     python = ("--python", str(changed.venv.folder))
 
-    told = command("--facts", "example", *python, *form)
+    told = command("--facts", "example", *python)
 
     undo = f"`ortgpu-fix {' '.join(python)} undo` undoes it"
     assert undo in told.stdout
     assert f"`{undo[1:-1].partition('` ')[0]} --forget` deletes the backup" in told.stdout
     impossible = ("--facts", str(without_gpu(changed.venv.folder.parent)), "--apply")
-    done = command(*impossible, *python, *form)
+    done = command(*impossible, *python)
     assert (done.returncode, undo in done.stdout) == (3, True)
     (changed.venv.site / "onnxruntime" / "__init__.py").write_text("# mine")
-    refused = command("undo", "--yes", *python, *form)
-    said = refused.stdout if form else refused.stderr
-    assert f"`ortgpu-fix {' '.join(python)} undo --allow changed` restores" in said
+    refused = command("undo", "--yes", *python)
+    restores = f"`ortgpu-fix {' '.join(python)} undo --allow changed` restores"
+    assert restores in refused.stderr
 
 
 def test_an_undo_says_what_stays_that_the_user_installed(stand: Stand, command: Command) -> None:
@@ -172,9 +171,8 @@ def test_forget(changed: Stand, command: Command) -> None:
     )
 
 
-@pytest.mark.parametrize("last", ["--allow=changed"])
 def test_what_was_changed_since_is_undone_on_request_alone(
-    last: str, changed: Stand, command: Command
+    changed: Stand, command: Command
 ) -> None:
     changed.venv.install(changed.wheels["onnxruntime-gpu 1.31.1"])
     python = ("--python", str(changed.venv.folder))
@@ -184,8 +182,8 @@ def test_what_was_changed_since_is_undone_on_request_alone(
         f"changed since; its backup uses {kept_size(changed)}"
     }
     assert command("undo", "--yes", *python).returncode == 2
-    assert command("undo", last, "--yes", *python).returncode == 0
-    assert changed.unchanged() is (last == "--allow=changed")
+    assert command("undo", "--allow=changed", "--yes", *python).returncode == 0
+    assert changed.unchanged()
     assert findings(command("--facts", "example", "--json", *python)) == {}
 
 
@@ -220,14 +218,11 @@ def test_every_run_says_that_a_change_was_interrupted(stand: Stand, command: Com
     assert not stand.state.exists()
 
 
-@pytest.mark.parametrize("machine", [("--facts", "example")])
-def test_apply_puts_back_first_what_was_interrupted(
-    stand: Stand, command: Command, machine: tuple[str, ...]
-) -> None:
+def test_apply_puts_back_first_what_was_interrupted(stand: Stand, command: Command) -> None:
     """And looks at the environment again: at first it had no readable CPU build."""
     interrupt(stand, "onnxruntime-1.22.1.dist-info/METADATA")
 
-    argv = ("--apply", *machine, "--offline", "--python", str(stand.venv.folder))
+    argv = ("--apply", "--facts", "example", "--offline", "--python", str(stand.venv.folder))
     half = state_of(stand.venv.folder)
 
     assert command(*argv).returncode == 2  # nobody said yes to putting back
@@ -270,36 +265,25 @@ def test_a_repair_by_hand_is_kept_on_request(stand: Stand, command: Command) -> 
     assert not stand.state.exists()
 
 
-@pytest.mark.parametrize("as_json", [False])
-def test_undo_after_a_killed_download(stand: Stand, command: Command, *, as_json: bool) -> None:
+def test_undo_after_a_killed_download(stand: Stand, command: Command) -> None:
     stand.have("onnxruntime 1.22.1")
     wheels = stand.state / "stage" / "wheels"
     wheels.mkdir(parents=True)
     (wheels / "onnxruntime_gpu.whl.part").write_bytes(bytes(3000))
-    flags = ("--json",) if as_json else ()
 
-    done = command("undo", *flags, "--python", str(stand.venv.folder))
+    done = command("undo", "--python", str(stand.venv.folder))
 
     assert done.returncode == 0
-    if as_json:
-        document = json.loads(done.stdout)
-        assert (document["undone"], document["freed"]) == (False, 3000)
-    else:
-        assert "had not been changed; the downloads were removed (3 kB)" in done.stdout
+    assert "had not been changed; the downloads were removed (3 kB)" in done.stdout
     assert not stand.state.exists()
     assert stand.unchanged()
 
 
-@pytest.mark.parametrize("damage", ["journal"])
 def test_a_change_that_cannot_be_read_is_taken_for_unfinished(
-    changed: Stand, command: Command, damage: str
+    changed: Stand, command: Command
 ) -> None:
     journal = changed.state / "1" / "journal"
-    if damage == "journal":
-        journal.write_text(journal.read_text().replace('"aside"', '"astray"'))
-    else:
-        journal.unlink()
-        journal.mkdir()
+    journal.write_text(journal.read_text().replace('"aside"', '"astray"'))
     python = ("--python", str(changed.venv.folder))
 
     assert list(findings(command("--facts", "example", "--json", *python))) == ["change-unfinished"]
@@ -327,10 +311,7 @@ def test_what_could_not_be_removed_is_a_warning(
 
 
 @pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("number", [signal.SIGTERM])
-def test_a_signal_leaves_nothing_in_the_temporary_folder(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_leaves_nothing_in_the_temporary_folder(tmp_path: Path) -> None:
     """While the check runs, in an onnxruntime that never ends."""
     python = environments.make_venv(environments.own_base(), tmp_path / "venv")
     package = environments.site_packages(python) / "onnxruntime"
@@ -346,7 +327,7 @@ def test_a_signal_leaves_nothing_in_the_temporary_folder(
         while not began.exists() and time.monotonic() < end:
             time.sleep(0.02)
         assert list((tmp_path / "temporary").iterdir())
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=50)
 
     assert (process.returncode, said) == (130, "")
@@ -400,13 +381,10 @@ def test_a_python_of_another_tool(
     assert state_of(folder) == before
 
 
-@pytest.mark.parametrize(
-    "platform",
-    [{"system": "windows", "machine": "x86_64"}],
-)
 def test_the_wheels_of_another_system_are_not_applied_here(
-    command: Command, tmp_path: Path, platform: dict[str, str]
+    command: Command, tmp_path: Path
 ) -> None:
+    platform = {"system": "windows", "machine": "x86_64"}
     file = tmp_path / "facts.json"
     file.write_text(json.dumps(synthetic.document(platform=platform, driver="13.0")))
 
@@ -505,24 +483,6 @@ def test_requirements_files_change_with_the_environment_and_go_back_with_it(
     assert not (home / "gpu-wheels").exists()
 
 
-def test_a_requirements_file_that_was_edited_since_is_not_overwritten(
-    stand: Stand, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    works(monkeypatch)
-    healthy(stand, tmp_path)
-    file = tmp_path / "home/r.txt"
-    file.write_text("onnxruntime-gpu==1.25.0\n")
-    assert command("--apply", *WISHES, str(stand.venv.folder)).returncode == 0
-    with file.open("a") as more:
-        more.write("rich\n")
-    edited = file.read_text()
-
-    refused = command("undo", "--yes", "--python", str(stand.venv.folder))
-    assert refused.returncode == 2
-    assert "r.txt" in refused.stderr
-    assert file.read_text() == edited
-
-
 def buffered() -> dict[str, str]:
     """Return an environment in which standard output has its buffer, as users have it."""
     return {name: text for name, text in clean_environment().items() if name != "PYTHONUNBUFFERED"}
@@ -563,16 +523,15 @@ def test_what_nobody_reads_leaves_the_exit_code_of_an_error() -> None:
     assert done.returncode == 4
 
 
-@pytest.mark.parametrize("step", ["set-aside"])
-def test_a_reader_that_goes_away_during_an_apply_is_no_broken_disk(stand: Stand, step: str) -> None:
+def test_a_reader_that_goes_away_during_an_apply_is_no_broken_disk(stand: Stand) -> None:
     stand.have("onnxruntime 1.22.1")
     codes = []
 
     def progress(code: str, /, **_: object) -> None:
         codes.append(code)
-        if code == step:
+        if code == "set-aside":
             raise BrokenPipeError(32, "Broken pipe")
 
     error = stand.fails(stand.plan(*CUDA, uninstall=("onnxruntime",)), progress=progress)
 
-    assert (error.code, step in codes) == ("apply-interrupted", True)
+    assert (error.code, "set-aside" in codes) == ("apply-interrupted", True)

@@ -36,15 +36,14 @@ def test_where_it_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{home / '.cache' / 'ortgpu-fix'}\n"
 
 
-@pytest.mark.parametrize("words", [["cache", "info"]])
-def test_how_much_it_is(home: Path, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    assert main([*words, "--json"]) == 0
+def test_how_much_it_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache", "info", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "schema": 1,
         "folder": str(home / ".cache" / "ortgpu-fix"),
         "bytes": {"readings": 2000},
     }
-    assert main(words) == 0
+    assert main(["cache", "info"]) == 0
     first, readings = capsys.readouterr().out.splitlines()
     assert first.startswith(f"The cache is in {home}")
     assert readings.endswith(" 2 kB")
@@ -138,23 +137,18 @@ def test_root_with_the_home_of_a_user_keeps_nothing_there_and_says_so_once(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a link needs a privilege there")
-@pytest.mark.parametrize("words", [[]])
 def test_a_link_in_the_cache_goes_and_what_it_leads_to_stays(
-    home: Path, tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     link = home / ".cache" / "ortgpu-fix" / "readings"
     disk = link.rename(tmp_path / "disk")
     link.symlink_to(disk)
 
-    assert main(["cache", "purge", *words]) == 0
+    assert main(["cache", "purge"]) == 0
 
     done = capsys.readouterr()
     said = f"Removed the link {link}; its target was kept: {disk}"
-    if words:
-        assert json.loads(done.out)["bytes"] == {"readings": 0}
-        assert said in done.err
-    else:
-        assert done.out.splitlines() == [f"Removed 0 B from {link.parent}", said]
+    assert done.out.splitlines() == [f"Removed 0 B from {link.parent}", said]
     assert not link.is_symlink()
     assert (disk / "ab" / "x.json").stat().st_size == 2000
 

@@ -110,13 +110,12 @@ OF_AN_APPLICATION: list[dict[str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize("more", [{}])
-@pytest.mark.parametrize("folder", ["lib/python3.11/site-packages", "Lib/site-packages"])
+@pytest.mark.parametrize("more", [{}, *OF_AN_APPLICATION])
 def test_no_apply_fills_a_virtual_environment_of_this_program_alone(
-    tmp_path: Path, folder: str, more: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, more: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, requires in {**OF_THE_PROGRAM, **more}.items():
-        info = tmp_path / folder / f"{name}-1.0.dist-info"
+        info = tmp_path / "lib/python3.11/site-packages" / f"{name}-1.0.dist-info"
         info.mkdir(parents=True)
         lines = [f"Name: {name}", *(f"Requires-Dist: {line}" for line in requires)]
         if name != "wheel":  # an uninstall that was killed

@@ -1,4 +1,4 @@
-"""What `explain` ends with is not refused by its own plan: every recorded log, every capture."""
+"""What `explain` ends with is not refused by its own plan: of every failure, on every capture."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MACHINES = sorted((TESTS / "captures").glob("*/facts.json"))
 
 
 def pairs() -> list[tuple[Path, Path]]:
-    """Return each log with the next machine, and the first log of a failure with all of them."""
+    """Return the first log of each failure with the next machine, and with the one after it."""
     firsts = {path.stem.partition("--")[0]: path for path in reversed(LOGS)}
-    turns = zip(LOGS, itertools.cycle(MACHINES))
-    return sorted({*turns, *itertools.product(firsts.values(), MACHINES[::9])})
+    machines = itertools.cycle(MACHINES)
+    return [(log, next(machines)) for log in firsts.values() for _ in range(2)]
 
 
 @pytest.mark.slow
@@ -49,5 +49,5 @@ def test_the_last_line_of_an_explanation_is_no_refusal(tmp_path: Path) -> None:
             if asked[command] != 1:  # 0: nothing is wrong; 3: nothing can work
                 refused.append(f"{log.stem}, {machine.parent.name}: {line}")
 
-    assert promised > 100
+    assert promised > 30
     assert refused == []

@@ -35,7 +35,7 @@ Done = CompletedProcess[str]
 STARTS = 10.0
 """Seconds that a command may take besides: children of it are started on a machine that is busy."""
 LACKS = "flatbuffers"
-FEW, SOME = 3, 6
+FEW, SOME = 2, 4
 """Of a kind that starts children, and of another, as many are tried."""
 
 

@@ -139,11 +139,10 @@ def test_a_facts_file_that_is_none(content: str, part: str, run: Run, tmp_path: 
     assert part in failed(run("--facts", str(file)), 7)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16"])
-def test_a_facts_file_as_windows_writes_it(encoding: str, run: Run, tmp_path: Path) -> None:
+def test_a_facts_file_as_windows_writes_it(run: Run, tmp_path: Path) -> None:
     document = synthetic.document()
     document["python"]["implementation"] = "CPython"
-    (tmp_path / "facts.json").write_text(json.dumps(document), encoding)
+    (tmp_path / "facts.json").write_text(json.dumps(document), "utf-16")
 
     assert run("--facts", "facts.json").returncode == 1
 
@@ -257,9 +256,8 @@ def test_a_file_that_cannot_be_written(run: Run) -> None:
     failed(run("facts", "-o", "/nowhere/facts.json"), 7)
 
 
-@pytest.mark.parametrize("argv", [["explain"]])
-def test_a_text_that_is_not_there(argv: list[str], run: Run) -> None:
-    done = run(*argv, "none.txt")
+def test_a_text_that_is_not_there(run: Run) -> None:
+    done = run("explain", "none.txt")
 
     assert failed(done, 7).startswith("error: The file `none.txt` cannot be read: No such file")
     assert done.stderr.endswith("hint: Pass an existing file, or pipe the text in and pass `-`\n")
@@ -275,9 +273,8 @@ def test_check_says_in_one_line_what_is_wrong(run: Run, tmp_path: Path) -> None:
     assert chinese.startswith("不正常：")
 
 
-@pytest.mark.parametrize("quiet", ["-q"])
-def test_a_quiet_check_says_nothing(quiet: str, run: Run, tmp_path: Path) -> None:
-    done = run("--check", quiet, "--facts", machine(tmp_path))
+def test_a_quiet_check_says_nothing(run: Run, tmp_path: Path) -> None:
+    done = run("--check", "-q", "--facts", machine(tmp_path))
 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
@@ -348,10 +345,8 @@ def test_a_project_file_that_is_none(content: str | None, run: Run, tmp_path: Pa
     failed(run("--facts", machine(tmp_path), "-r", "p.toml"), 7)
 
 
-@pytest.mark.parametrize("content", ["onnxruntime ~~ what\n"])
-def test_a_requirements_file_that_is_none(content: str | None, run: Run, tmp_path: Path) -> None:
-    if content is not None:
-        (tmp_path / "r.txt").write_text(content)
+def test_a_requirements_file_that_is_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("onnxruntime ~~ what\n")
 
     failed(run("--facts", machine(tmp_path), "-r", "r.txt"), 7)
 
@@ -518,14 +513,10 @@ def test_a_stream_that_is_closed_takes_all_and_gives_nothing(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a full disk")
-@pytest.mark.parametrize(
-    ("argv", "part"),
-    [(["--facts", "example", "--json"], "The output cannot be written: No space left")],
-)
-def test_output_that_finds_no_room(argv: list[str], part: str, tmp_path: Path) -> None:
+def test_output_that_finds_no_room(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "ortgpu_fix", *argv],
+            [sys.executable, "-m", "ortgpu_fix", "--facts", "example", "--json"],
             cwd=tmp_path,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -534,7 +525,7 @@ def test_output_that_finds_no_room(argv: list[str], part: str, tmp_path: Path) -
         )
 
     assert done.returncode == 7
-    assert done.stderr.startswith(f"error: {part}")
+    assert done.stderr.startswith("error: The output cannot be written: No space left")
     assert "Traceback" not in done.stderr
 
 
@@ -549,8 +540,7 @@ def test_what_the_launcher_of_windows_takes_is_no_flag_after_python() -> None:
     assert (line.machine.python, line.request.rest) == ("-V:3.12", ("x", "--python", "-V:3.13"))
 
 
-@pytest.mark.parametrize("short", ["--driv=535.104.12"])
-def test_a_flag_is_written_whole(short: str) -> None:
+def test_a_flag_is_written_whole() -> None:
     """What is short for one flag today is short for two tomorrow."""
     with pytest.raises(Error, match="usage"):
-        cli.parse([short])
+        cli.parse(["--driv=535.104.12"])

@@ -63,3 +63,23 @@ def test_of_a_compiled_file_the_one_that_a_person_wrote_says_which_onnxruntime(
     assert asked() == ["numpy==2.0", "onnxruntime==1.22.1"]
     (tmp_path / "requirements.in").unlink()
     assert asked() == ["onnxruntime==1.32.0", "numpy==2.0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "conflicts", "providers"),
+    [((), False, False), (("--allow", "conflicts", "--allow", "provider"), True, True)],
+)
+def test_nothing_is_allowed_that_nobody_names(
+    words: tuple[str, ...], *, conflicts: bool, providers: bool
+) -> None:
+    options = plan_options_of(parse(words).request)
+
+    assert (options.conflicts, options.providers) == (conflicts, providers)
+
+
+def test_the_libraries_are_provided_and_loaded_where_nobody_objects() -> None:
+    lines = ((), ("--no-autoload", "--no-provide"))
+    usual, without = (plan_options_of(parse(words).request) for words in lines)
+
+    assert (usual.autoload, usual.provide) == (True, True)
+    assert (without.autoload, without.provide) == (False, False)

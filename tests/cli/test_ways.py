@@ -58,25 +58,17 @@ def test_onnxruntime_with_a_plugin_is_whole(
     assert (plan["verdict"], plan["uninstall"], plan["install"]) == ("healthy", [], [])
 
 
-@pytest.mark.parametrize(
-    ("package", "lost"),
-    [
-        (
-            "onnxruntime-training-cpu 1.19.2",
-            "The training API (onnxruntime.training) is removed together with",
-        )
-    ],
-)
 def test_what_would_be_lost_needs_to_be_allowed(
-    package: str, lost: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The only training API was removed without a word."""
+    package = "onnxruntime-training-cpu 1.19.2"
     facts = having(package, build=package)
     code, said = told(facts, tmp_path, capsys)
     plan = resolve(from_json(facts), PlanOptions(), load_matrix())
 
     assert code == 1
-    assert lost in said
+    assert "The training API (onnxruntime.training) is removed together with" in said
     assert said.rstrip().endswith("--allow provider --apply")
     with pytest.raises(Error, match="would-lose") as caught:
         check_plan_allowed(plan, allowed_by(()))

@@ -83,7 +83,7 @@ def test_the_build_is_what_the_packages_claim_where_it_is_left_out(
         ({"driver": {"cuda": "12.4"}, "gpus": None}, "gpus"),
         ({"driver": None, "gpus": None}, None),
         ({"driver": ..., "gpus": []}, None),
-        ({"driver": {"error": "nvml-3: NVML answers 3"}, "gpus": None}, None),
+        ({"driver": {"error": "nvml-3: NVML error 3"}, "gpus": None}, None),
     ],
 )
 def test_absent_unknown_and_unreadable_are_three_facts(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ortgpu_fix.cli.guests import FLAGS
 from ortgpu_fix.data_files import DATA
 
 if sys.version_info >= (3, 11):
@@ -32,14 +33,17 @@ TABLES = {
 PAGES = {
     str(path.relative_to(ROOT)): path
     for path in (
-        *(ROOT / name for name in ("README.md", "README.zh-CN.md", "action.yml")),
-        ROOT / ".pre-commit-hooks.yaml",
+        *(ROOT / name for name in ("README.md", "README.zh-CN.md", "AGENTS.md", "CHANGELOG.md")),
+        *(ROOT / name for name in ("action.yml", ".pre-commit-hooks.yaml")),
         ROOT / "scripts" / "ansible" / "README.md",
         ROOT / "scripts" / "ansible" / "roles" / "fleet" / "meta" / "argument_specs.yml",
         *sorted((ROOT / "data" / "docs").rglob("*.md")),
     )
 }
 """What people read as it is written."""
+
+DOCUMENTS = ("check", "diff", "error", "explain", "facts", "fleet", "plan", "run", "verify")
+"""The documents of `--json`, whose schemas people read."""
 
 IN_PAGES = [
     # archaic verbs, and verbs that mean anything
@@ -164,6 +168,23 @@ def test_the_old_voice_is_gone_from_pages(phrase: str) -> None:
     ]
 
     assert found == []
+
+
+@pytest.mark.parametrize("phrase", IN_PAGES)
+def test_the_old_voice_is_gone_from_schemas_and_options(phrase: str) -> None:
+    pattern = re.compile(rf"\b{phrase}\b", re.IGNORECASE)
+    described = [
+        prose(text)
+        for name in DOCUMENTS
+        for text in re.findall(
+            r'"description": ("(?:[^"\\]|\\.)*")',
+            (DATA / f"{name}.schema.json").read_text("utf-8"),
+        )
+    ]
+    options = [f"{flag.name} {flag.metavar}".replace("-", " ") for flag in FLAGS]
+
+    assert len(described) > 100
+    assert [text for text in (*described, *options) if pattern.search(text)] == []
 
 
 def test_no_exception_is_for_nothing() -> None:

@@ -204,7 +204,7 @@ def test_what_is_to_be_changed_together_is_told_together() -> None:
     [row] = made.unlock
     assert texts.gains(row) == "onnxruntime-gpu 1.23.2"
     assert texts.change(row).startswith(
-        "--torch match and a version of super-gradients 3.7.1 that allows it"
+        "`--torch match` and a version of super-gradients 3.7.1 that allows it"
     )
     assert made.verdict == "impossible"
     assert made.works_beside is not None

@@ -19,8 +19,8 @@ def test_what_works_says_what_it_proves_and_what_it_does_not() -> None:
     assert text == (
         "Verification\n"
         "  It works: all models ran on the GPU with correct results\n"
-        "  A convolution, a matrix product and a Fourier transform ran on this GPU with the "
-        "libraries listed. Memory use and speed of your own models were not tested"
+        "  A convolution, a matrix product and a Fourier transform ran on this GPU. "
+        "Memory use and speed of your own models were not tested"
     )
 
 

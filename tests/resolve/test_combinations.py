@@ -48,7 +48,7 @@ def test_a_package_and_a_driver_together() -> None:
 def test_several_packages_are_one_permission_where_that_is_fewer_changes() -> None:
     for count in (2, 4):
         many = [app(name, "onnxruntime-gpu<1.17") for name in "abcd"[:count]]
-        assert unlocks(*many, **OLD) == ["1.31.0: driver >= 580.65.06 and --allow conflicts"]
+        assert unlocks(*many, **OLD) == ["1.31.0: driver >= 580.65.06 and `--allow conflicts`"]
 
 
 def test_where_one_change_is_enough_no_other_is_told_with_it() -> None:
@@ -65,15 +65,15 @@ def test_no_more_than_three_are_told() -> None:
 
     assert unlocks(*many, python="3.9.1", options=wish, **OLD) == []
     assert unlocks(*many, python="3.12.1", options=wish, **OLD) == [
-        "1.31.0: driver >= 580.65.06 and without --cuda and --allow conflicts"
+        "1.31.0: driver >= 580.65.06 and without `--cuda` and `--allow conflicts`"
     ]
 
 
 def test_what_was_wished_for_is_given_up_only_where_nothing_works() -> None:
     wish = PlanOptions(cuda="12")
 
-    assert not any("without --cuda" in row for row in unlocks(driver="12.2", options=wish))
+    assert not any("without `--cuda`" in row for row in unlocks(driver="12.2", options=wish))
     assert unlocks(python="3.13.1", options=wish, **OLD) == [
-        "1.31.0: driver >= 580.65.06 and without --cuda",
+        "1.31.0: driver >= 580.65.06 and without `--cuda`",
         "1.26.0: Python 3.12 and driver >= 525.60.13",
     ]

@@ -61,10 +61,10 @@ def test_one_root_cause_is_said_once(
 @pytest.mark.parametrize(
     ("error", "sources", "code", "evidence"),
     [
-        ("cuinit-100: cuInit answers 100", {}, "driver-no-device", ()),
-        ("cuinit-100: cuInit answers 100", SLICED, "mig-without-instance", (SLICED["mig"],)),
-        ("cuinit-802: cuInit answers 802", {}, "driver-fabric-manager", ()),
-        ("cuinit-999: cuInit answers 999", SLICED, "driver-failed", ()),
+        ("cuinit-100: cuInit error 100", {}, "driver-no-device", ()),
+        ("cuinit-100: cuInit error 100", SLICED, "mig-without-instance", (SLICED["mig"],)),
+        ("cuinit-802: cuInit error 802", {}, "driver-fabric-manager", ()),
+        ("cuinit-999: cuInit error 999", SLICED, "driver-failed", ()),
         (
             "cuinit-804: cuInit error 804",
             {"driver.library": "libcuda.so.580.95.05"},

@@ -102,7 +102,7 @@ def test_a_torch_that_cannot_run_is_told_with_the_one_that_can() -> None:
         "cuda": "12.8",
         "floor": "525.60.13",
         "driver_cuda": "11.8",
-        "instead": "torch 2.6.0+cu118, https://download.pytorch.org/whl/cu118",
+        "instead": "torch 2.6.0+cu118 (https://download.pytorch.org/whl/cu118)",
     }
     [none] = told("torch 2.7.1", gpus=("7.5",))["torch-no-gpu-code"]
     assert none == {
@@ -133,7 +133,7 @@ def test_a_wish_that_no_torch_meets_is_told_with_one_that_would_run() -> None:
     assert row == {
         "severity": "error",
         "wish": "--torch 9.9",
-        "instead": "torch 2.7.1, pypi",
+        "instead": "torch 2.7.1",
     }
     assert "torch-wish-unfit" not in told(wish="==9.9", gpus=())
     assert "torch-wish-unfit" not in told(wish="==9.9", driver=None)

@@ -236,7 +236,9 @@ def test_ptx_needs_a_driver_as_new_as_its_toolkit() -> None:
     made = plan(driver="12.2", gpus=("12.0",))
 
     assert "ptx-needs-driver" in reasons(made, "1.26.0")
-    assert ("newer-driver", {"floor": "570.26"}, "onnxruntime-gpu 1.26.0") in unlocks(made)
+    assert ("newer-driver", {"floor": "570.26", "cuda": "12"}, "onnxruntime-gpu 1.26.0") in unlocks(
+        made
+    )
 
 
 def test_every_gpu_must_be_able_to_run_it_unless_ignored() -> None:

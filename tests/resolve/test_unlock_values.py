@@ -32,15 +32,17 @@ NEWEST = "onnxruntime-gpu 1.31.0"
 
 
 def test_the_oldest_driver_that_helps_is_named() -> None:
-    assert unlocks(driver="12.2") == [("newer-driver", {"floor": "580.65.06"}, NEWEST)]
+    assert unlocks(driver="12.2") == [
+        ("newer-driver", {"floor": "580.65.06", "cuda": "13"}, NEWEST)
+    ]
     assert unlocks(driver="13.0") == []
 
 
 def test_a_driver_that_only_compiles_newer_ptx_is_named_before_one_of_the_next_major() -> None:
     """On a GPU for which a release has PTX alone."""
     assert unlocks(driver="12.2", gpus=("12.0",)) == [
-        ("newer-driver", {"floor": "570.26"}, "onnxruntime-gpu 1.26.0"),
-        ("newer-driver", {"floor": "580.65.06"}, NEWEST),
+        ("newer-driver", {"floor": "570.26", "cuda": "12"}, "onnxruntime-gpu 1.26.0"),
+        ("newer-driver", {"floor": "580.65.06", "cuda": "13"}, NEWEST),
     ]
 
 
@@ -55,7 +57,7 @@ def test_the_nearest_python_that_helps_is_named() -> None:
         ("other-python", {"python": "Python 3.11"}, NEWEST)
     ]
     assert unlocks(driver="12.2", python="3.13.1")[0] == (
-        *("newer-driver", {"floor": "580.65.06"}, NEWEST),
+        *("newer-driver", {"floor": "580.65.06", "cuda": "13"}, NEWEST),
     )
     [(code, values, gains)] = [
         row for row in unlocks(driver="12.2", python="3.14.1") if row[0] == "other-python"
@@ -82,7 +84,9 @@ def test_a_machine_without_builds_needs_another_and_an_old_glibc_a_newer_one() -
         ("other-machine", {}, NEWEST)
     ]
     arm = unlocks(driver="12.2", gpus=("9.0",), platform={"machine": "aarch64"})
-    assert arm == [("newer-driver", {"floor": "580.65.06"}, NEWEST)]  # no other machine
+    assert arm == [
+        ("newer-driver", {"floor": "580.65.06", "cuda": "13"}, NEWEST)
+    ]  # no other machine
     assert unlocks(driver="13.0", platform={"libc": "glibc 2.17"}) == [
         ("newer-glibc", {"glibc": "2.28"}, NEWEST),
         ("ort-index", {"url": "https://feed.example/cuda-11/simple/"}, "onnxruntime-gpu (CUDA 11)"),
