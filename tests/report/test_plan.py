@@ -838,3 +838,20 @@ def test_who_else_excludes_a_release_is_told_beside_the_first_reason() -> None:
     [said] = rejected_section(plan, EN, verbose=False).rows
 
     assert said.text == EN.label("also-excludes", reason=EN.reason(why[0]), by="other 1.0")
+
+
+def test_a_release_that_is_installed_anew_has_one_version() -> None:
+    _, sections = made("onnxruntime 1.22.1", *WHOLE)
+
+    assert "+ onnxruntime-gpu 1.26.0 (reinstall)" in [row.text for row in section(sections, "Fix")]
+
+
+def test_a_long_list_of_names_is_cut() -> None:
+    row = finding("library-missing", "error", names=tuple("abcdef"), cuda="12")
+    plan = made("numpy 2.2.6")[0]._replace(findings=(row,))
+    options: dict[str, Any] = {"verbose": False, "asked": False, "command": ""}
+
+    sections = plan_sections(plan, synthetic.facts(), EN, **options)
+
+    said = section(sections, "Problems")[0].text
+    assert said == "Missing CUDA 12 libraries: a, b, c, d, …"

@@ -507,3 +507,10 @@ def test_rows_that_lack_their_words_are_read_all_the_same() -> None:
     assert [(row.name, row.path) for row in found.libraries] == [("", "")]
     assert [(run.name, run.nodes) for run in found.models] == [("", (("", ""),))]
     assert found.verdict == "cpu-fallback"
+
+
+def test_a_library_loaded_on_first_use_that_is_not_there() -> None:
+    text = "Fail: cuDNN is unavailable for CUDA Execution Provider: libcudnn.so.9 not found"
+    found = say(driver(), BUILD, needed(), failed("conv", text), *ON_GPU[1:], END)
+
+    assert (found.verdict, found.values) == ("library-missing", (("library", "cuDNN"),))

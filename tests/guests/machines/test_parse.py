@@ -281,3 +281,9 @@ def test_what_is_not_pinned_exactly_is_named(line: str, name: str, version: str)
 
     assert [pin.name for pin in found.pins] == ["a"]
     assert [(pin.name, pin.version) for pin in found.loose] == [(name, version)]
+
+
+def test_what_is_no_lock_is_unreadable() -> None:
+    for text in ("", 'lock-version = "1.0"\npackages = [{version = "1"}]\n', 'project = "x"\n'):
+        with pytest.raises(Error, match="lock-unreadable"):
+            read_lock(text, "lock.txt")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from told import required
+
 import synthetic
 from ortgpu_fix.guests.machines.model import FleetPlan
 from ortgpu_fix.guests.machines.plan_report import fleet_sections
@@ -186,3 +188,18 @@ def test_where_conflicts_are_allowed_nobody_has_a_say() -> None:
     )
 
     assert groups(made) == [("1.26.0", ["a", "free"])]
+
+
+def test_a_file_of_requirements_may_need_what_shares_a_folder() -> None:
+    there = "nvidia-cudnn-cu13 9.12.0"
+    made = planned(machine("a", there), cuda="12", requirements=required("nvidia-cudnn-cu13"))
+
+    assert groups(made) == []
+    assert [[why.code for why in reasons] for _, reasons in made.impossible] == [["folder-owned"]]
+    assert groups(planned(machine("a", there), cuda="12")) == [("1.26.0", ["a"])]
+
+
+def test_platforms_of_which_each_has_the_wheels_of_another_toolkit() -> None:
+    made = two_platforms(["13.0.2"], ["13.0.9"], newer="13.0.9")
+
+    assert groups(made) == [("1.31.0", ["arm", "x86"])]
