@@ -239,3 +239,9 @@ def test_reading_a_document_takes_time_by_its_length() -> None:
 
     seconds(1_000)
     assert fastest(40_000) < 5 * fastest(20_000) + 0.2
+
+
+def test_a_log_that_ends_with_a_line_has_no_piece_left() -> None:
+    log = ("x" * 99 + "\n") * (max(PIECE, PASTED) // 100 + 1)
+
+    assert list(text_of([log.encode()])) == [log]

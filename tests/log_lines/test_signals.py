@@ -6,6 +6,7 @@ import pytest
 
 from ortgpu_fix.data_files import load_table
 from ortgpu_fix.log_lines.failures import parse_failures
+from ortgpu_fix.log_lines.patterns import regex
 
 PARSERS = parse_failures(load_table("failures")).parsers.rows
 PROVIDER = 'Error loading "C:\\x\\onnxruntime_providers_{}.dll" which depends on '
@@ -178,3 +179,8 @@ def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
 )
 def test_what_parts_of_cuda_and_what_installers_say(log: str, key: str) -> None:
     assert said(log) == [key]
+
+
+def test_a_wording_that_is_no_expression_is_named() -> None:
+    with pytest.raises(ValueError, match=r"^parser\[3\]: missing \)"):
+        regex("(", "parser[3]")

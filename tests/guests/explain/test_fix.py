@@ -199,3 +199,12 @@ def test_where_no_machine_was_looked_at_and_no_command_applies_verify_does() -> 
     made = fix_for([cause(commands=("ortgpu-fix",))], [], None)
 
     assert (made.why.code, made.arguments) == ("mend-verify", ("verify",))
+
+
+def test_what_keeps_programs_away_is_named_where_the_packages_are_complete() -> None:
+    shadowed = finding("onnxruntime-shadowed", "error")
+    plan = PLAN._replace(findings=(shadowed,))
+
+    made = fix_for([cause()], [Observation("confirmed")], plan)
+
+    assert made == Fix(reason("mend-by-hand"), finding=shadowed)

@@ -526,3 +526,9 @@ def test_who_wants_another_cudnn_than_the_set_has_is_named_and_kept(
     assert here.why == why
     asked = fix_for(found, (here,), plan).why.code
     assert asked == ("mend-by-hand" if here.state == "confirmed" else "mend-right")
+
+
+def test_what_only_some_releases_do_is_not_seen_where_none_is_installed() -> None:
+    here, _ = seen(TENSORRT)
+
+    assert here == Observation("unseen", why=reason("here-no-gpu-build"))

@@ -73,3 +73,10 @@ def test_of_each_gpu_the_oldest_driver_and_of_all_the_oldest_libc() -> None:
         here(driver="12.2", gpus=("9.0",), libc="glibc 2.28"),
         here(driver="12.10", gpus=("8.0",), libc="glibc 2.39"),
     ) == [("8.0", "12.8", "glibc 2.28"), ("9.0", "12.2", "glibc 2.28")]
+
+
+def test_machines_alike_are_asked_for_their_wheels_once() -> None:
+    held = here("cudf-cu13 26.2", "nvidia-cudnn-cu13 9.12.0")
+    found = solver(held, held)
+
+    assert found.against("1.26.0", 0).reasons == found.against("1.26.0", 1).reasons != ()

@@ -129,6 +129,7 @@ def test_a_model_that_nobody_can_read_is_no_matter_of_the_gpu(error: str, verdic
         (9, 90.0, 3.0, "EXHAUSTIVE", False),
         (10, 5.9, 3.0, "EXHAUSTIVE", False),
         (10, 90.0, 3.0, "HEURISTIC", False),
+        (10, None, 3.0, "EXHAUSTIVE", False),
     ],
 )
 def test_a_search_for_each_of_many_shapes_is_slow(
