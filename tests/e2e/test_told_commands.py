@@ -79,6 +79,8 @@ ENDS = {
     "ortgpu-fix lock -o gpu.txt": 0,
     "ortgpu-fix lock --check gpu.txt": 1,
     "ortgpu-fix lock --driver 535.104.12 --gpu A100 --format dockerfile -o Dockerfile": 0,
+    "ortgpu-fix lock --driver 535.104.12 --gpu A100 --format dockerfile -d gpu-wheels "
+    "-o Dockerfile": 0,
     "ortgpu-fix --apply --allow conda": 2,
     "ortgpu-fix --torch match --apply": 2,
     "ortgpu-fix --python .venv --apply": 2,
