@@ -126,7 +126,7 @@ NEEDS_ONE = (
 )
 NOWHERE = ENDS | {
     **dict.fromkeys(NEEDS_ONE, 2),
-    "ortgpu-fix lock --check gpu.txt": 0,
+    "ortgpu-fix lock --check gpu.txt": 7,  # there is none
     **{command: 2 for command in ENDS if command.startswith("ortgpu-fix verify")},
     **{command: 7 for command in ENDS if "--python .venv" in command},
 }

@@ -404,6 +404,19 @@ def test_processes_by_fork_spawn_and_subprocess_are_seen(watched: Run) -> None:
     assert [each.runs.times for each in seen.sessions] == [3, 3, 3, 0, 3]
 
 
+def test_processes_by_spawn_and_subprocess_are_seen_on_every_system(watched: Run) -> None:
+    _, seen = watched(
+        STARTING
+        + """
+    start("spawn")
+    subprocess.run([sys.executable, "-c", code], check=True)
+"""
+    )
+
+    assert len({each.pid for each in seen.sessions}) == 3
+    assert [each.runs.times for each in seen.sessions] == [3, 3, 0]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_session_that_a_fork_inherits_is_counted_in_both(watched: Run) -> None:
     _, seen = watched(
