@@ -2,13 +2,12 @@
 
     python scripts/prove/apply.py [--only SUBSTRING …] [--work DIR] [--keep]
 
-For each CUDA major, Python and broken state: a fresh environment is made, the state is
-planted, and `ortgpu-fix --facts MACHINE --apply --yes` is run as a user would, from an environment
-of its own. Then: the release is the one expected, no CPU build is left, the verification found
-every library (there is no GPU here), a second run says healthy and changes no file, and `undo`
-brings back what was planted, to the time of every file. Wheels are
-downloaded once into DIR and taken from there (`--find-links`), but for the first case of each CUDA
-major, which takes everything from the index.
+For each CUDA major every broken state is tried on one Python, and one state on each other: a fresh
+environment is made, the state is planted, and `ortgpu-fix --facts MACHINE --apply --yes` is run as
+a user would, from an environment of its own. Then: the release is the one expected, no CPU build is
+left, the verification found every library (there is no GPU here), a second run says healthy and
+changes no file, and `undo` brings back what was planted, to the time of every file. Wheels come
+from the index, once, into a cache of uv's below DIR.
 
 Each outcome goes into scripts/prove/results/ at once, so that a run can be done in parts.
 
@@ -20,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import platform
 import shutil
@@ -41,9 +41,8 @@ from support.prover import ROOT, Prover, call
 from support.pythons import find_python
 
 STATES = ("cpu", "both", "gutted", "newest")
-MANYLINUX = (
-    *("manylinux_2_28", "manylinux_2_27", "manylinux2014", "manylinux1", "manylinux_2_17"),
-)
+EVERY_STATE = "3.11"
+"""The Python on which each is tried."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +110,11 @@ class Outcome:
 
 
 def cases() -> Iterator[Case]:
-    """Give every case that exists."""
+    """Give every case: all states on one Python, and one of them, by turns, on each other."""
     for cuda, machine in MACHINES.items():
-        for python in machine.expected:
-            for state in STATES:
-                yield Case(cuda=cuda, python=python, state=state)
+        for python, state in zip(machine.expected, itertools.cycle(STATES)):
+            for each in STATES if python == EVERY_STATE else (state,):
+                yield Case(cuda=cuda, python=python, state=each)
 
 
 class Workshop(Prover):
@@ -123,9 +122,6 @@ class Workshop(Prover):
 
     def __init__(self, work: Path) -> None:
         super().__init__(work, keep=False)
-        self.filling = threading.Lock()
-        self.wheels = work / "wheels"
-        self.wheels.mkdir(exist_ok=True)
         here = f"{sys.version_info[0]}.{sys.version_info[1]}"
         self.program = self.environment("tool", here)
         """The interpreter that has ortgpu-fix, and pip."""
@@ -178,7 +174,7 @@ class Workshop(Prover):
             self.uv("pip", "uninstall", "--python", target, "onnxruntime")
         return target
 
-    def mend(self, case: Case, python: Path, *, from_index: bool) -> Outcome:
+    def mend(self, case: Case, python: Path) -> Outcome:
         """Mend the environment of `case`, look at it, and say how it went."""
         outcome = Outcome(name=case.name)
         target = self.plant(case, python)
@@ -188,7 +184,7 @@ class Workshop(Prover):
         run = partial(self.ortgpu_fix, target, temporary=temporary)
         apply = partial(run, "--apply", "--yes", machine=MACHINES[case.cuda])
         started = time.monotonic()
-        done = apply(*([] if from_index else ["--find-links", str(self.wheels)]))
+        done = apply()
         outcome.seconds = round(time.monotonic() - started, 1)
         if done.returncode != 0:
             outcome.problems.append(f"exit {done.returncode}: {done.stdout[-600:]}{done.stderr}")
@@ -241,22 +237,6 @@ class Workshop(Prover):
         if case.cuda == "11" and not installed["numpy"].startswith("1."):
             outcome.problems.append(f"numpy {installed['numpy']}")
 
-    def fill(self, case: Case, python: Path) -> None:
-        """Bring the wheels of the plan of `case` into the folder, so that they are fetched once."""
-        target = self.plant(case, python)
-        planned = self.ortgpu_fix(target, machine=MACHINES[case.cuda])
-        for wheel in json.loads(planned.stdout)["install"]:
-            if (self.wheels / wheel["file"]).exists():
-                continue
-            tag = wheel["file"].split("-")[2].removeprefix("cp").removeprefix("py")
-            version = f"{tag[0]}.{tag[1:]}" if len(tag) > 1 else case.python
-            flags = ["--no-deps", "--only-binary", ":all:", "--python-version", version]
-            for platform_tag in MANYLINUX:
-                flags += ["--platform", f"{platform_tag}_x86_64"]
-            wanted = f"{wheel['name']}=={wheel['version']}"
-            pip = (self.program, "-m", "pip", "download", "--quiet", "--dest", self.wheels)
-            call(*pip, *flags, wanted, environ=self.environ)
-
 
 def digest(folder: Path) -> str:
     """Return a hash over all files, modes and links of `folder`, compiled ones and ours apart."""
@@ -284,6 +264,7 @@ def main() -> int:
     names = [case.name for case in cases()]
     folder = arguments.work or Path(tempfile.mkdtemp(prefix="prove-apply-"))
     shop = Workshop(folder)
+    shop.environ["UV_CACHE_DIR"] = str(folder / "cache")
     chosen = [
         case
         for case in cases()
@@ -296,15 +277,10 @@ def main() -> int:
     pythons = {version: path for version, path in found.items() if path is not None}
     skipped = [f"{case.name}: not on this machine" for case in chosen if case.python not in pythons]
     present = [case for case in chosen if case.python in pythons]
-    # The first of each CUDA major takes everything from the index, the others from a folder.
-    first = {case.cuda: case for case in reversed(present)}
+    writing = threading.Lock()
 
     def work(case: Case) -> Outcome:
-        python = pythons[case.python]
-        if first[case.cuda] != case:
-            with shop.filling:
-                shop.fill(case, python)
-        outcome = shop.mend(case, python, from_index=first[case.cuda] == case)
+        outcome = shop.mend(case, pythons[case.python])
         print(
             f"{outcome.name:26} {outcome.release:8} {outcome.verdict:10} {outcome.seconds:6} s "
             f"{'; '.join(outcome.problems) or 'ok'}",
@@ -312,7 +288,7 @@ def main() -> int:
         )
         if not arguments.keep:
             shutil.rmtree(folder / case.name, ignore_errors=True)
-        with shop.filling:
+        with writing:
             record("apply", asdict(outcome), names, cases=len(names))
         return outcome
 

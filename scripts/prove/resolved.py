@@ -354,7 +354,7 @@ def main() -> int:
             seconds = round(time.monotonic() - begin)
             found = {**about, "environments": at, **seen, "wrong": wrong, "seconds": seconds}
             part = "aside" if given.aside else "judged"
-            write("resolved", {**known("resolved"), part: found}, given.results)
+            write("resolved", {**known("resolved", given.results), part: found}, given.results)
     return int(bool(wrong))
 
 

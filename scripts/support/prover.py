@@ -152,6 +152,7 @@ class Run:
             parser.add_argument(f"--{flag.replace('_', '-')}", help=text)
         self.options = parser.parse_args()
         self.name, self.begin = name, time.monotonic()
+        self.left_out: list[str] = []
         work = self.options.work or Path(tempfile.mkdtemp(prefix=f"prove-{name}-"))
         self.prover = Prover(work, keep=self.options.keep)
         # Gigabytes that nobody else needs, unless a cache is named.
@@ -159,7 +160,10 @@ class Run:
 
     def wants(self, name: str) -> bool:
         """Tell whether what is called `name` is to be done."""
-        return any(part in name for part in self.options.only.split(","))
+        wanted = any(part in name for part in self.options.only.split(","))
+        if not wanted:
+            self.left_out.append(name)
+        return wanted
 
     def forget_downloads(self) -> None:
         """Remove what was downloaded for this run alone."""
@@ -175,7 +179,10 @@ class Run:
         earlier = known(self.name, self.options.results).get("rows", ())
         done = {(row["part"], row["subject"]) for row in self.prover.rows}
         kept = [row for row in earlier if (row["part"], row["subject"]) not in done]
-        document = {**about, "rows": [*kept, *self._without_paths()]}
+        rows = [*kept, *self._without_paths()]
+        subjects = {row["subject"] for row in rows}
+        left = [name for name in self.left_out if not any(name in each for each in subjects)]
+        document = {**about, "not_run": left, "rows": rows}
         target = write(self.name, document, self.options.results)
         wrong = [row for row in self.prover.rows if not row["good"]]
         seconds = time.monotonic() - self.begin

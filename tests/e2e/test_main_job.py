@@ -45,7 +45,7 @@ def test_a_broken_environment_is_mended(
     python, path = found[0]
     case = Case(cuda=case.cuda, python=python, state=case.state)
 
-    outcome = shop.mend(case, path, from_index=True)
+    outcome = shop.mend(case, path)
     shutil.rmtree(Path(shop.work, case.name), ignore_errors=True)
 
     with capsys.disabled():
