@@ -42,7 +42,7 @@ APPLICATION = ("magika==1.0.2", "pip")
 DEPENDENTS = ("chromadb", "insightface", "fastembed")
 """They require `onnxruntime` by name."""
 MOST_SECONDS = 2.0
-IMPOSSIBLE = 3
+NEEDS_FLAGS = "needs-flags"
 LINE = r"^ortgpu-fix: (.*?)\. To restore the environment"
 """The loader's."""
 ASK = """
@@ -237,8 +237,8 @@ def prove(prover: Prover, name: str) -> None:
         seconds = round(time.monotonic() - began, 2)
         spent = round(processor_seconds() - before, 2)
         back, _ = asked(place)
-        if again["exit"] == IMPOSSIBLE:  # what came in wants the newer one itself
-            against = again["rejected"][0]["reasons"][0]["text"]
+        if again.get("error", {}).get("code") == NEEDS_FLAGS:  # what came in wants the newer one
+            against = again["error"]["message"]
     swept = told and not ours
     silent = not (stays or line or swept)
     soon = swept or min(seconds, spent) <= MOST_SECONDS
