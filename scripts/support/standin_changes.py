@@ -101,17 +101,6 @@ def uv_of(case: Case) -> Uv:
     return Uv(program=find_uv(), version="0", environ=environ, runner=run)
 
 
-def say_when_it_begins(say: Callable[[str], None]) -> None:
-    """Let this process `say` "now" when uv is about to install beside an environment."""
-    install = vars(staging)["_install"]
-
-    def beginning(*arguments: Any) -> Any:  # noqa: ANN401
-        say("now")
-        return install(*arguments)
-
-    vars(staging)["_install"] = beginning
-
-
 def apply_standins(
     case: Case,
     verify: Callable[[], tuple[bool, str]] = lambda: (True, ""),

@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -282,12 +281,6 @@ class Host:
         found = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
         return [str(path) for path in found if path.name != ".ses"]
 
-    def put_back(self, saved: Path) -> None:
-        """Make the environment what it was when it was `saved`."""
-        for path in self.app.iterdir():
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-        shutil.copytree(saved, self.app, symlinks=True, dirs_exist_ok=True)
-
 
 @dataclass(kw_only=True)
 class World:
@@ -462,22 +455,6 @@ def ansible(controller: Path, program: str, *arguments: str, folder: Path) -> su
         text=True,
         start_new_session=True,
     )
-
-
-def kill_tree(process: int) -> None:
-    """Kill a process and everything that it began, however far from it."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if entry.name.isdigit():
-                after = (entry / "stat").read_text().rpartition(")")[2].split()
-                parents.setdefault(int(after[1]), []).append(int(entry.name))
-    waiting = [process]
-    while waiting:
-        one = waiting.pop()
-        waiting += parents.get(one, [])
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(one, signal.SIGKILL)
 
 
 def _mount(*words: str | Path) -> None:

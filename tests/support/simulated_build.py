@@ -1,9 +1,9 @@
 """A simulated GPU build of onnxruntime: a real one for the CPU, with another skin.
 
 What it knows of CUDA is made up: its sessions say that they have CUDAExecutionProvider, its
-profiles name it for the operators that are not in `on_cpu`, its log says why the others are on the
-CPU, and a run takes as long as `search` says. The graph, the nodes, the form of the profile, the
-numbers and all that goes wrong are those of the real onnxruntime.
+profiles name it for the operators that are not in `on_cpu`, its log says that the others have no
+kernel for it, and a run takes as long as `search` says. The graph, the nodes, the form of the
+profile, the numbers and all that goes wrong are those of the real onnxruntime.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SKIN = """
-import json, os, sys, time
+import json, sys, time
 import numpy as np
 from onnxruntime.capi import onnxruntime_inference_collection as real
 
@@ -29,10 +29,6 @@ class Session(real.InferenceSession):
         self.options = dict(next((one[1] for one in providers if not isinstance(one, str)), {{}}))
         self.path, self.seen = path, set()
         self.profiling = bool(options and options.enable_profiling)
-        if self.gpu and SIMULATED.get("crash"):
-            os.kill(os.getpid(), SIMULATED["crash"])
-        if self.gpu and self.options.get("enable_cuda_graph") and SIMULATED.get("no_graph"):
-            raise RuntimeError("This session cannot use the graph capture feature")
         time.sleep(SIMULATED.get("create_ms", 0) / 1000 if self.gpu else 0)
         if self.gpu and path.endswith("fft.onnx"):  # no CPU kernel: another stands for it
             path = path[: -len("fft.onnx")] + "matmul.onnx"
@@ -50,8 +46,6 @@ class Session(real.InferenceSession):
         key = (self.path, *(np.asarray(one).shape for one in feed.values()))
         if key not in KNOWN or self.profiling or not self.gpu:
             KNOWN[key] = super().run(None, feed)
-        if self.gpu and SIMULATED.get("wrong") and self.options.get("use_tf32") != "0":
-            return [one * (1 + SIMULATED["wrong"]) for one in KNOWN[key]]
         return KNOWN[key]
 
     def run(self, names, feed, options=None):
@@ -91,22 +85,12 @@ class Session(real.InferenceSession):
                 args["provider"] = CUDA
                 event["dur"] = event["dur"] // 5 + 1
                 continue
-            reason = SIMULATED["on_cpu"][args["op_name"]]
-            said = {{
-                "no-kernel": "CUDA kernel not found in registries for Op type: "
-                f"{{args['op_name']}} node name: {{name}}",
-                "forced": "ORT optimization- Force fallback to CPU execution for node: "
-                f"{{name}}"
-                " because the CPU execution path is deemed faster than overhead involved with"
-                " execution on other EPs  capable of executing this node",
-            }}[reason]
+            said = "CUDA kernel not found in registries for Op type: " + args["op_name"]
             where = "2026-11-22 05:00:00.0 [I:onnxruntime:Default, x.cc:1 Get] "
-            print(where + said, file=sys.stderr)
-            if reason == "no-kernel":
-                for op in ("MemcpyToHost", "MemcpyFromHost"):
-                    more = dict(args, op_name=op, provider=CUDA)
-                    copy = f"Memcpy_{{name}}_kernel_time"
-                    copies.append(dict(event, name=copy, dur=9, args=more))
+            print(f"{{where}}{{said}} node name: {{name}}", file=sys.stderr)
+            for op in ("MemcpyToHost", "MemcpyFromHost"):
+                more = dict(args, op_name=op, provider=CUDA)
+                copies.append(dict(event, name=f"Memcpy_{{name}}_kernel_time", dur=9, args=more))
         with open(path, "w") as file:
             json.dump(events + copies, file)
         return path
@@ -153,15 +137,15 @@ SEARCH = {"EXHAUSTIVE": (40.0, 1.2, 0.2), "HEURISTIC": (3.0, 1.25, 0.2), "DEFAUL
 def put_skin(
     site: Path,
     *,
-    on_cpu: Mapping[str, str] | None = None,
+    on_cpu: Sequence[str] = (),
     search: Mapping[str, Sequence[float]] | None = None,
     **more: object,
 ) -> None:
     """Put the skin on the onnxruntime that is installed in `site`.
 
-    `on_cpu`: operators that stay on the CPU, and why (`no-kernel` or `forced`).
+    `on_cpu`: operators without a kernel for CUDA.
     """
-    settings = {"on_cpu": on_cpu or {}, "search": search or SEARCH, **more}
+    settings = {"on_cpu": [*on_cpu], "search": search or SEARCH, **more}
     package = site / "onnxruntime"
     (package / "simulated.py").write_text(SKIN.format(settings=json.dumps(settings)))
     start = package / "__init__.py"

@@ -196,7 +196,7 @@ def test_bench_and_page(
 def test_a_fallback_and_its_reason(
     gpu_build: Path, tmp_path: Path, simulated: Callable[..., dict[str, str]]
 ) -> None:
-    env = simulated(on_cpu={"Softmax": "no-kernel"})
+    env = simulated(on_cpu=["Softmax"])
 
     done = verify(MODELS["transformer"], "--python", gpu_build, tmp_path=tmp_path, env=env)
 
