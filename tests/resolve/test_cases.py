@@ -133,15 +133,6 @@ def test_nothing_is_done_for_a_machine_that_is_not_known(
     assert "--driver VERSION --gpu GPU" in lines[-1]
 
 
-def test_the_answer_is_given_with_the_question_s_flags(tmp_path: Path) -> None:
-    code, made = planned(tmp_path, CPU_BUILD, "--driver", "550.54.14", "--gpu", "8.6")
-    _, known = planned(tmp_path, CPU_BUILD | R550 | AMPERE)
-
-    assert code == 1
-    assert made["verdict"] == "fixable"
-    assert made["install"] == known["install"]
-
-
 @pytest.mark.parametrize(
     ("facts", "verdict"),
     [(CPU_BUILD | AMPERE, "unknown"), (CPU_BUILD | {"driver": None, "gpus": None}, "impossible")],

@@ -17,9 +17,7 @@ from ortgpu_fix.resolve.situation import situation_of
 
 MATRIX = synthetic.matrix()
 GPU = "onnxruntime-gpu 1.26.0"
-LIBRARIES = ("nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
 ORDINARY = ("numpy 2.2.6", "flatbuffers 25.0")
-WHOLE = (GPU, *LIBRARIES, *ORDINARY)
 FOLDER = {"distribution": "onnxruntime-gpu", "version": "1.26.0", "cuda": "12.8"}
 SYSTEM: dict[str, str | None] = {"libcublas.so.12": None, "libcudnn.so.9": None}
 
@@ -45,31 +43,6 @@ def changes(
         row for row in matrix.builds if row.version == version and row.platform == "linux_x86_64"
     ]
     return changes_for(make_candidate(build, here), here)
-
-
-def names(rows: Any) -> list[str]:
-    return [row.name for row in rows]
-
-
-def test_libraries_of_the_system_serve_where_nothing_else_is_to_be_done() -> None:
-    found = changes(GPU, *ORDINARY, system=SYSTEM)
-
-    assert not found
-    assert {name: row.path for name, row in found.system.items()} == {
-        name: f"/usr/lib/{name}" for name in SYSTEM
-    }
-    assert names(found.selection) == ["onnxruntime-gpu"]
-    driver = {**SYSTEM, "libcuda.so.1": None}
-    assert changes(GPU, *ORDINARY, system=driver).system == found.system  # of the driver, not a set
-    one = changes(GPU, *ORDINARY, system={"libcublas.so.12": None})
-    assert (names(one.install), one.system) == (["nvidia-cublas-cu12", "nvidia-cudnn-cu12"], {})
-    beside = changes(GPU, *ORDINARY, "onnxruntime 1.22.0", system=SYSTEM)
-    assert len(beside.install) == 3
-    assert beside.system == {}
-    rival = changes(GPU, *ORDINARY, "nvidia-cudnn-cu11 8.9.6", system=SYSTEM)
-    assert (rival.uninstall, len(rival.install)) == (("nvidia-cudnn-cu11",), 2)
-    kept = changes(GPU, LIBRARIES[0], *ORDINARY, system=SYSTEM)
-    assert names(kept.selection) == ["nvidia-cublas-cu12", "onnxruntime-gpu"]
 
 
 @pytest.mark.parametrize(
@@ -119,33 +92,3 @@ def test_of_two_libraries_of_a_name_the_loader_takes_the_first() -> None:
     [build] = [row for row in MATRIX.builds if row.version == "1.26.0"]
 
     assert changes_for(make_candidate(build, here), here).system == {}
-
-
-USER = {"name": "user", "version": "1", "requires": ["onnxruntime"]}
-
-
-@pytest.mark.parametrize(
-    ("packages", "autoload", "options", "companions"),
-    [
-        (WHOLE, True, {}, ["ortgpu-fix-libraries"]),
-        (WHOLE, True, {"autoload": False}, []),
-        ((*WHOLE, USER), True, {}, ["ortgpu-fix-libraries", "onnxruntime"]),
-        ((*WHOLE, USER), True, {"provide": False}, ["ortgpu-fix-libraries"]),
-        (WHOLE[:4], None, {}, ["ortgpu-fix-libraries", "onnxruntime"]),
-        (
-            (*WHOLE, USER, {"name": "onnxruntime", "version": "1.26.0", "provided": True}),
-            True,
-            {},
-            ["ortgpu-fix-libraries"],
-        ),
-    ],
-)
-def test_companions_come_with_other_changes_or_where_they_are_used(
-    packages: tuple[Any, ...],
-    autoload: bool | None,  # noqa: FBT001
-    options: dict[str, bool],
-    companions: list[str],
-) -> None:
-    found = changes(*packages, autoload=autoload, options=PlanOptions(**options))  # type: ignore[arg-type]
-
-    assert names(found.companions) == companions

@@ -60,16 +60,6 @@ def nvidia(tables: dict[str, Any], at: int) -> dict[str, Any]:
     return row
 
 
-def test_what_the_metadata_of_an_installed_wheel_say_wrongly_hinders_nothing() -> None:
-    document = synthetic.document(
-        {"name": "nvidia-cudnn-cu12", "version": "9.99.0", "requires": ["no requirement!"]},
-        "onnxruntime-gpu 1.26.0",
-    )
-    made = resolve(facts_json.from_json(document), PlanOptions(), matrix())
-
-    assert {row.name: row.version for row in made.selection}["nvidia-cudnn-cu12"] == "9.99.0"
-
-
 def app(requires: str) -> dict[str, Any]:
     return {"name": "app", "version": "1", "requires": [requires]}
 
@@ -142,15 +132,6 @@ def test_where_a_toolkit_lacks_a_part_that_is_required_the_next_one_s_is_taken()
     assert found["nvidia-cublas-cu12"] == ("12.9.1", False)
 
 
-def test_of_several_refusals_that_of_a_gpu_is_told() -> None:
-    def newest_for_a_newer_libc(tables: dict[str, Any]) -> None:
-        nvidia(tables, CUDNN)["releases"][-1]["glibc"] = "2.99"
-
-    assert refused(gpus=("4.0",), edit=newest_for_a_newer_libc)[1] == (
-        *("library-no-gpu-code", {"distribution": "nvidia-cudnn-cu12 9.10.2", "gpu": "4.0"}),
-    )
-
-
 def test_what_a_wheel_needs_comes_along() -> None:
     """By its metadata, where the marker holds, and by the libraries that it links or loads."""
 
@@ -177,28 +158,6 @@ def test_what_a_wheel_needs_comes_along() -> None:
         *("nvidia-a-cu12", "nvidia-b-cu12", "nvidia-c-cu12"),
         *("nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-e-cu12"),
     ]
-
-
-def with_fourier(tables: dict[str, Any]) -> None:
-    """Let 1.26 need cuFFT: 11.2 for CUDA 12.2, 11.3 for CUDA 12.8, with PTX for what is newer."""
-    name, library = "nvidia-cufft-cu12", "libcufft.so.11"
-    versions = ("11.2.0", "11.3.0")
-    code = (("11.2.0", "11.3.0", ("8.0",)),)
-    row = synthetic.distribution(name, "12", library, versions, code=code)
-    row["code"][0]["ptx"] = ["9.0"]
-    tables["nvidia"]["distribution"].append(row)
-    numbers = {"12.2.2": "11.2.0", "12.8.1": "11.3.0", "12.9.1": "11.3.0"}
-    for toolkit in tables["toolkits"]["toolkit"]:
-        if toolkit["version"] in numbers:
-            toolkit["components"][name] = numbers[toolkit["version"]]
-    [build] = [row for row in tables["onnxruntime"]["build"] if row["version"] == "1.26.0"]
-    build["needs"].append({"library": library, "how": "links", "distribution": name})
-
-
-def test_an_older_wheel_of_what_is_no_cublas_stays_beside_a_build_that_is_new_here() -> None:
-    assert picked(edit=with_fourier)["nvidia-cufft-cu12"] == ("11.3.0", False)
-    found = picked("nvidia-cufft-cu12 11.2.0", edit=with_fourier)
-    assert found["nvidia-cufft-cu12"] == ("11.2.0", True)
 
 
 def test_the_reasons_are_those_of_the_toolkit_that_lacks_the_fewest() -> None:

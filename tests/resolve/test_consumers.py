@@ -130,13 +130,6 @@ def test_the_older_cudnn_of_those_that_declare_nothing_is_not_taken_from_them(
     assert resolve(facts, PlanOptions(), load_matrix()).release == "1.26.0"
 
 
-def test_without_libraries_the_cuda_that_all_can_use_is_taken() -> None:
-    name = "faster-whisper"
-    assert planned(name, "580.95.05").release == "1.26.0"
-    assert planned(name, "580.95.05", onnxruntime="==1.31.1").release == "1.31.1"
-    assert planned(name, "580.95.05", latest=True).release == "1.31.1"
-
-
 def test_conflicts_that_are_allowed_take_their_say_where_nothing_else_works() -> None:
     kept = planned("tensorflow-and-cuda-2.19", "580.95.05", conflicts=True)
     assert kept == planned("tensorflow-and-cuda-2.19", "580.95.05")
@@ -248,14 +241,6 @@ def test_so_is_what_a_package_or_a_wish_holds_back() -> None:
     assert [(change[-14:], gain) for change, gain in rows] == [("`--ort latest`", newest)]
 
 
-def test_one_that_chooses_its_cuda_while_it_runs_decides_nothing() -> None:
-    made = plan("dataloader 1.5", CUBLAS)
-
-    assert made.release == "1.31.0"
-    assert [row.cuda for row in made.consumers] == [None]
-    assert plan("dataloader 1.5", "transformer 4.6", CUBLAS).release == "1.26.0"
-
-
 def test_one_that_requires_the_wheels_of_two_cudas_is_bound_to_neither() -> None:
     requires = ["nvidia-cublas-cu11", "nvidia-cudnn-cu12"]
     both = {"name": "both", "version": "1", "requires": requires}
@@ -316,29 +301,6 @@ def test_two_that_disagree_make_it_impossible_and_both_are_named() -> None:
         options=PlanOptions(conflicts=True),
     )
     assert allowed.release == "1.31.0"
-
-
-def test_an_extra_is_in_force_where_all_that_it_requires_is_installed() -> None:
-    tensors = {
-        "name": "tensors",
-        "version": "2.0",
-        "requires": [
-            'nvidia-cudnn-cu12<9.10; extra == "gpu"',
-            'nvidia-cublas-cu12; extra == "gpu"',
-            'nvidia-cublas-cu11; extra == "old"',
-            'nvidia-cublas-cu12; extra == "win" and sys_platform == "win32"',
-            'nvidia-cublas; extra == "gpu" and sys_platform == "win32"',
-            'pytest; extra == "test"',
-        ],
-    }
-    whole = plan(tensors, CUBLAS, "nvidia-cudnn-cu12 9.1.0")
-    other = plan(tensors, CUBLAS, CUDNN, options=PlanOptions(latest=True))
-
-    assert set_of(whole)["nvidia-cudnn-cu12"] == "9.1.0"
-    assert [row.needs for row in whole.consumers] == [("libcublas.so.12", "libcudnn.so.9")]
-    assert [(row.cuda, row.cudnn) for row in whole.consumers] == [("12", "9")]
-    assert other.consumers == ()
-    assert other.release == "1.31.0"
 
 
 def test_a_program_of_nvidia_s_is_one_where_the_matrix_has_it_and_its_libraries_are_none() -> None:

@@ -201,44 +201,13 @@ def test_whoever_requires_what_is_not_met_could_move_but_for_the_users_own_sourc
 # What nobody needs any more.
 
 
-def needless(
-    *packages: Package, leaving: tuple[str, ...] = (), before: str = "", after: str = ""
-) -> set[str]:
-    came = frozenset(row.name for row in packages if row.name.startswith("nvidia-"))
-    along = CameAlong(came, frozenset(before.split()), frozenset(after.split()))
-    return {*consequences(environment(*packages), leaving, (), along).needless}
-
-
-CHAIN = (
-    package("torch", "2", "nvidia-dnn", "nvidia-solver"),
-    package("nvidia-dnn", "1", "nvidia-blas"),
-    package("nvidia-solver", "1", "nvidia-blas", "nvidia-dnn"),
-    package("nvidia-blas", "1", "nvidia-rtc"),
-    package("nvidia-rtc", "1"),
-)
-
-
-def test_what_nobody_needs_any_more_is_a_closure() -> None:
-    """Each of them is required by another one that goes, too."""
-    every = {"nvidia-blas", "nvidia-dnn", "nvidia-rtc", "nvidia-solver"}
-
-    assert needless(*CHAIN, leaving=("torch",)) == every
-    assert needless(*CHAIN) == set()
-
-
-def test_what_another_package_requires_stays_with_all_that_it_needs() -> None:
-    app = package("app", "1", "nvidia-blas")
-
-    assert needless(*CHAIN, app, leaving=("torch",)) == {"nvidia-dnn", "nvidia-solver"}
-
-
 def test_two_that_require_one_another_hold_nothing() -> None:
     ring = (package("nvidia-a", "1", "nvidia-b"), package("nvidia-b", "1", "nvidia-a"))
+    names = frozenset(row.name for row in ring)
+    before = environment(package("torch", "2", "nvidia-a"), *ring)
+    along = CameAlong(names, frozenset(), frozenset())
 
-    assert needless(package("torch", "2", "nvidia-a"), *ring, leaving=("torch",)) == {
-        "nvidia-a",
-        "nvidia-b",
-    }
+    assert {*consequences(before, ("torch",), (), along).needless} == names
 
 
 def test_what_counts_is_as_much_as_its_names() -> None:

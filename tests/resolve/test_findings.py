@@ -135,18 +135,6 @@ def test_a_copy_in_the_user_s_site_goes_before_the_environment() -> None:
     assert not codes & {"copy-outside", "cpu-build-installed"}
 
 
-def test_a_command_of_another_environment_is_an_error_that_apply_cannot_mend() -> None:
-    python = {"version": "3.11.7", "command": "~/.local/bin/rembg"}
-    facts = synthetic.facts("onnxruntime 1.22.0")
-    other = facts._replace(python=facts.python._replace(command=python["command"]))
-    made = resolve(other, PlanOptions(), synthetic.matrix())
-    found = [row for row in made.findings if row.code == "command-elsewhere"]
-
-    assert not resolve(facts, PlanOptions(), synthetic.matrix()).unfixable
-    assert made.unfixable
-    assert [row.severity for row in found] == ["error"]
-
-
 def test_who_loses_an_ordinary_requirement_is_named() -> None:
     """uv chooses the version later, and any that onnxruntime-gpu takes is too new for the app."""
     app = {"name": "app", "version": "1.0", "requires": ["protobuf<4"]}

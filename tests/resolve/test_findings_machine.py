@@ -9,6 +9,7 @@ from told import values_of
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
+from ortgpu_fix.facts.driver import EXPLAINED_ERRORS
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.plan.reasons import Finding
@@ -155,3 +156,12 @@ def test_what_brings_the_cuda_library_of_the_driver_depends_on_the_place(
     assert how in told
     assert ("NVIDIA_DRIVER_CAPABILITIES" in told) is ("container" in platform)
     assert ("libcuda" in told) is (platform["system"] == "linux")
+
+
+@pytest.mark.parametrize("error", ["odd: x", *(f"{code}: x" for code in EXPLAINED_ERRORS)])
+def test_what_no_change_of_the_environment_mends_is_told_as_that(error: str) -> None:
+    made = resolve(synthetic.facts("onnxruntime-gpu 1.26.0", error=error), PlanOptions(), MATRIX)
+    [outside] = made.unfixable
+
+    assert made.verdict == "fixable"
+    assert outside.code == EXPLAINED_ERRORS.get(error.removesuffix(": x"), "driver-unreadable")

@@ -7,57 +7,13 @@ from typing import Any
 import pytest
 
 import synthetic
-from ortgpu_fix.matrix.model import INSTALLED, Build, Matrix
+from ortgpu_fix.matrix.model import INSTALLED
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 from ortgpu_fix.resolve.unknown_releases import is_unknown_build, with_installed_releases
 
 MATRIX = synthetic.matrix()
 PROVIDER = {"links": ["libcublas.so.12", "libcudnn.so.9"], "sass": ["8.0"], "ptx": []}
-
-
-def seen(
-    version: str = "1.40.0", cuda: str | None = "12.8", *others: Any, **more: Any
-) -> tuple[Matrix, Build | None]:
-    """Return the matrix with an installed onnxruntime-gpu in it, and its row."""
-    provider = {**PROVIDER, **more.pop("provider", {})}
-    build = {"distribution": "onnxruntime-gpu", "version": version, "cuda": cuda, **more}
-    facts = synthetic.facts(
-        f"onnxruntime-gpu {version}", *others, onnxruntime={**build, "provider": provider}
-    )
-    matrix, _ = with_installed_releases(facts, MATRIX, PlanOptions())
-    row = matrix.builds[0]
-    return matrix, row if row.index_url == INSTALLED else None
-
-
-@pytest.mark.parametrize(
-    ("cuda", "added"),
-    [("12.8", False), ("12.10", True)],
-)
-def test_a_build_for_a_toolkit_that_is_not_known_brings_it(cuda: str, *, added: bool) -> None:
-    matrix, _ = seen("1.40.0", cuda)
-    new = [row for row in matrix.toolkits if row not in MATRIX.toolkits]
-
-    assert [(row.version, dict(row.components)) for row in new] == ([(cuda, {})] if added else [])
-
-
-def test_a_wheel_of_nvidia_brings_what_is_seen_in_it() -> None:
-    libraries = ["nvidia/cudnn/lib/libcudnn.so.10", "nvidia/cudnn/lib/libcudnn_new.so.10"]
-    wheel = {"name": "nvidia-cudnn-cu12", "version": "10.0.0", "libraries": libraries}
-    matrix, [unknown] = with_installed_releases(synthetic.facts(wheel), MATRIX, PlanOptions())
-    known = matrix.distributions["nvidia-cudnn-cu12"]
-
-    assert (unknown.version, unknown.like) == ("10.0.0", None)  # no release of that major
-    assert known.releases[-1].version == "10.0.0"
-    assert known.contents[0].libraries == {
-        "libcudnn.so.10": libraries[0],
-        "libcudnn_new.so.10": libraries[1],
-    }
-    assert matrix.providers["12", "libcudnn_new.so.10"] == "nvidia-cudnn-cu12"
-    shipped = MATRIX.distributions["nvidia-cudnn-cu12"]
-    assert (known.releases[:-1], known.contents[1:]) == (shipped.releases, shipped.contents)
-    assert known.code == shipped.code
-    assert matrix.providers["12", "libcudnn.so.9"] == MATRIX.providers["12", "libcudnn.so.9"]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +91,3 @@ def test_a_build_for_another_platform_alone_is_not_known_here() -> None:
 
     assert not unknown()
     assert unknown(platform=arm)
-
-
-def test_an_own_build_that_works_is_kept_though_a_newer_release_works_too() -> None:
-    folder = {"distribution": "onnxruntime-gpu", "version": "1.24.0", "cuda": "12.4"}
-    facts = synthetic.facts("onnxruntime-gpu 1.24.0", onnxruntime=folder | {"provider": PROVIDER})
-
-    assert resolve(facts, PlanOptions(), MATRIX).release == "1.24.0"
-    assert resolve(facts, PlanOptions(latest=True), MATRIX).release == "1.26.0"

@@ -10,11 +10,10 @@ from told import gains, values_of
 
 import synthetic
 from ortgpu_fix.errors import cause
-from ortgpu_fix.facts.model import Package
 from ortgpu_fix.matrix.torch import DomainLibrary, PypiWheel, TorchBuild, TorchTable
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
+from ortgpu_fix.resolve.resolver import resolve
 
 LINUX = "linux_x86_64"
 PINS = ("nvidia-cublas-cu12==12.8.4", "nvidia-cudnn-cu12==9.1.0")
@@ -71,10 +70,6 @@ TABLE = TorchTable(
     ),
 )
 MATRIX = synthetic.matrix()._replace(torch=TABLE)
-
-
-def package(version: str, *requires: str) -> Package:
-    return Package(name="torch", version=version, requires=requires)
 
 
 def told(*packages: Any, wish: str = "keep", **machine: Any) -> dict[str, list[dict[str, str]]]:
@@ -281,17 +276,6 @@ def test_the_build_that_is_there_is_judged_by_those_of_its_platform() -> None:
     made = resolve(facts, PlanOptions(), MATRIX._replace(builds=(*MATRIX.builds, arm)))
 
     assert "two-cuda-majors" not in {row.code for row in made.findings}
-
-
-def test_a_check_tells_the_verdict_with_the_torch_that_it_would_take() -> None:
-    asked = synthetic.facts("torch 2.6.0+cu118", driver="12.8"), PlanOptions(torch="match"), MATRIX
-    whole, check = resolve(*asked), resolve_for_check(*asked)
-
-    assert (check.verdict, check.release) == (whole.verdict, whole.release)
-    assert check.unlock == ()
-    low = synthetic.facts("torch 2.6.0+cu118", driver="11.8"), PlanOptions(torch="match"), MATRIX
-    assert resolve(*low).unlock
-    assert resolve_for_check(*low).unlock == ()
 
 
 @pytest.mark.parametrize(

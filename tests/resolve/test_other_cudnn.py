@@ -93,29 +93,6 @@ def test_the_cudnn_in_a_torch_counts_where_no_plan_brings_one() -> None:
     assert [(row["cudnn"], row["found"]) for row in made] == [("8", "9")]
 
 
-@pytest.mark.parametrize(
-    ("release", "torch", "cudnn", "told"),
-    [("4.4.0", "2.4.0", "9.1.0.70", 1), ("4.5.0", "2.4.0", "9.1.0.70", 0)],
-)
-@pytest.mark.parametrize("system", ["linux", "windows"])
-def test_ctranslate2_beside_the_cudnn_of_torch(
-    system: str, release: str, torch: str, cudnn: str, told: int
-) -> None:
-    """torch brings wheels to Linux, and the libraries themselves to Windows."""
-    wheels = [f"nvidia-cudnn-cu12 {cudnn}", "nvidia-cublas-cu12 12.1.3.1"]
-    facts = synthetic.facts(
-        *(f"ctranslate2 {release}", f"torch {torch}+cu121"),
-        *(wheels if system == "linux" else wheels[1:]),
-        platform={"system": system, "machine": "x86_64", "libc": None},
-        driver="12.8",
-    )
-    made = without_cudnn(resolve(facts, PlanOptions(), load_matrix()))
-
-    way = cause("release-for-cudnn", wish="ctranslate2>=4.5.0")
-    row = {"by": f"ctranslate2 {release}", "cudnn": "8", "found": "9", "way": way}
-    assert made == [row] * told
-
-
 def test_a_cudnn_that_the_plan_removes_serves_nobody() -> None:
     """The wheels for CUDA 11 and 12 share a folder."""
     packages = ("ctranslate2 4.4.0", "nvidia-cudnn-cu11 8.9.6.50", "nvidia-cublas-cu12 12.9.1.4")

@@ -112,14 +112,6 @@ def test_one_that_is_not_whole_is_replaced(change: Facts | None) -> None:
     assert "onnxruntime 1.32.0" in rows(plan(facts))
 
 
-@pytest.mark.parametrize("key", ["provided", "outside"])
-def test_a_stand_in_and_one_outside_are_none(key: str) -> None:
-    facts = machine("onnxruntime 1.26.0")
-    facts["packages"][0][key] = True
-
-    assert "onnxruntime 1.32.0" in rows(plan(facts))
-
-
 def test_the_gpu_build_goes_and_that_is_told() -> None:
     installed = ["onnxruntime-gpu 1.26.0", "onnxruntime 1.26.0"]
     facts = machine(*installed, "ortgpu-fix-libraries 1.26.0+set0123456789ab")
@@ -298,24 +290,3 @@ def test_it_is_told_as_another_way_only_where_it_is_one() -> None:
     assert alternatives(from_json(there), cuda, MATRIX) == ()
     healthy = machine("onnxruntime 1.31.1", f"{STEM}13 0.5.0", platform=WINDOWS)
     assert alternatives(from_json(healthy), cuda, MATRIX) == ()
-
-
-def test_windows_on_arm_has_the_plugin_and_wheels_of_its_own() -> None:
-    facts = machine(
-        "onnxruntime 1.32.0",
-        driver={"version": "615.20", "cuda": "13.4"},
-        platform={"system": "windows", "machine": "aarch64"},
-        python={"version": "3.13.1", "environment": "venv"},
-        libraries=[],
-        toolkits=[],
-    ) | {"gpus": [{"name": "NVIDIA RTX Spark N1X", "compute_capability": "12.1"}]}
-    made = plan(facts)
-
-    assert made.verdict == "fixable"
-    assert [row.file for row in made.install if row.file] == [
-        "msvc_runtime-14.51.36231-cp313-cp313-win_arm64.whl",
-        "onnxruntime_ep_nv_tensorrt_rtx_cu13-0.5.0-py3-none-win_arm64.whl",
-    ]
-    assert alternatives(from_json(facts), PlanOptions(), MATRIX) == (
-        Alternative("tensorrt-rtx", Named(f"{STEM}13", "0.5.0"), sum(w.size for w in made.install)),
-    )

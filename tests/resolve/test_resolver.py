@@ -89,13 +89,6 @@ def test_what_an_earlier_run_left_is_said(change: ChangeState, severity: str, ve
     assert load_texts("en").remedy(finding)
 
 
-def test_latest_moves_away_from_what_works() -> None:
-    made = plan(*WHOLE_12, driver="13.0", options=PlanOptions(latest=True))
-
-    assert selected(made)["onnxruntime-gpu"] == "1.31.0"
-    assert made.uninstall == ("nvidia-cublas-cu12", "nvidia-cudnn-cu12")
-
-
 @pytest.mark.parametrize(("latest", "verdict"), [(False, "healthy"), (True, "fixable")])
 def test_a_check_looks_at_the_installed_release_before_newer_ones(
     *, latest: bool, verdict: str
@@ -165,19 +158,6 @@ def test_a_folder_that_is_not_the_gpu_build_is_installed_again(
     assert finding in codes(made)
 
 
-def test_both_builds_installed_means_the_gpu_build_comes_back_whole() -> None:
-    made = plan(*WHOLE_12, "onnxruntime 1.26.0")
-
-    assert made.uninstall == ("onnxruntime",)
-    assert [wheel.name for wheel in made.install] == ["onnxruntime-gpu"]
-
-
-def test_the_stand_in_is_no_cpu_build() -> None:
-    made = plan(*WHOLE_12, {"name": "onnxruntime", "version": "1.26.0", "provided": True})
-
-    assert made.verdict == "healthy"
-
-
 def test_libraries_of_the_system_make_an_environment_healthy() -> None:
     libraries = [
         {"name": "libcublas.so.12", "path": "/usr/lib/libcublas.so.12", "version": "12.4.5"},
@@ -197,17 +177,6 @@ def test_a_plan_that_installs_brings_all_its_wheels() -> None:
     made = plan("onnxruntime-gpu 1.26.0", "numpy 2.2", "flatbuffers 2", libraries=libraries)
 
     assert [wheel.name for wheel in made.install] == ["nvidia-cublas-cu12", "nvidia-cudnn-cu12"]
-
-
-def test_a_system_library_that_is_too_old_does_not_count() -> None:
-    libraries = [
-        {"name": "libcublas.so.12", "version": "12.1"},
-        {"name": "libcudnn.so.9", "version": "9.1"},
-    ]
-
-    made = plan("onnxruntime-gpu 1.26.0", "numpy 2.2", "flatbuffers 2", libraries=libraries)
-
-    assert made.verdict == "fixable"
 
 
 def test_a_system_library_older_than_any_wheel_is_believed_by_its_name() -> None:
@@ -272,18 +241,6 @@ def test_cuda_11_moves_numpy_below_2() -> None:
     assert "numpy-too-new" in codes(made)
 
 
-def test_a_pin_of_what_stays_is_kept() -> None:
-    torch = {
-        "name": "torch",
-        "version": "2.5.1",
-        "requires": ["nvidia-cudnn-cu12==9.1.0; platform_system == 'Linux'"],
-    }
-
-    made = plan(torch, driver="12.8")
-
-    assert selected(made)["nvidia-cudnn-cu12"] == "9.1.0"
-
-
 def test_pins_behind_an_extra_that_is_asked_for_count() -> None:
     torch = {"name": "torch", "version": "2.11", "requires": ["cuda-toolkit[cublas]==12.2.2"]}
     toolkit = {
@@ -329,15 +286,6 @@ def test_what_dependents_require_of_onnxruntime_is_respected() -> None:
     assert "demand-conflict" in reasons(made, "1.26.0")
 
 
-def test_a_requirement_that_a_dependent_forbids_is_a_conflict() -> None:
-    old = {"name": "old", "version": "1", "requires": ["protobuf<4"]}
-
-    made = plan(old, "protobuf 3.20.3", driver="13.0", python="3.12.1")
-
-    assert "requirement-conflict" in reasons(made, "1.31.0")
-    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
-
-
 def test_dependents_that_leave_no_version_together_are_both_named() -> None:
     old = {"name": "old", "version": "1", "requires": ["flatbuffers<24"]}
     new = {"name": "new", "version": "1", "requires": ["flatbuffers>=25"]}
@@ -353,12 +301,6 @@ def test_wishes_are_rules() -> None:
 
     assert selected(made)["onnxruntime-gpu"] == "1.23.0"
     assert reasons(made, "1.31.0") == ["not-wished", "not-wished"]
-
-
-def test_requirements_of_a_file_are_respected() -> None:
-    made = plan(driver="13.0", options=PlanOptions(requirements=required("onnxruntime<1.31")))
-
-    assert selected(made)["onnxruntime-gpu"] == "1.26.0"
 
 
 @pytest.mark.parametrize(
@@ -396,16 +338,6 @@ def test_platforms_without_a_wheel_say_so(platform: dict[str, Any], code: str) -
     assert code in reasons(made, "1.26.0")
 
 
-def test_an_arm_machine_gets_the_arm_build() -> None:
-    made = plan(
-        driver="13.0",
-        gpus=("12.1",),
-        platform={"system": "linux", "machine": "aarch64", "libc": "glibc 2.39"},
-    )
-
-    assert made.install[-1].file.endswith("linux_aarch64.whl")
-
-
 def test_jetson_is_told_apart() -> None:
     made = plan(
         driver="13.0",
@@ -438,25 +370,6 @@ def test_free_threaded_python_takes_its_own_wheel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "code"),
-    [
-        ({"error": "Driver/library version mismatch"}, "driver-unreadable"),
-        ({"version": "12.2"}, "driver-unknown"),
-        ({}, "driver-unknown"),
-    ],
-)
-def test_a_driver_that_tells_no_cuda_is_none_to_plan_for(driver: dict[str, str], code: str) -> None:
-    document = synthetic.document()
-    document["driver"] = driver
-
-    made = resolve(facts_json.from_json(document), PlanOptions(), MATRIX)
-
-    assert made.verdict == "impossible"
-    assert code in reasons(made, "1.26.0")
-    assert code in codes(made)
-
-
-@pytest.mark.parametrize(
     ("tool", "line"),
     [("uv", "`ortgpu-fix --apply --write`"), ("hatch", "no dependency installs plain onnxruntime")],
 )
@@ -477,15 +390,6 @@ def test_a_project_whose_tool_would_undo_the_fix_is_told_what_to_write(
 LIBRARIES = {row.name: row.version for row in plan("onnxruntime 1.22.1", "numpy 2.2.6").companions}[
     "ortgpu-fix-libraries"
 ]
-
-
-def test_a_change_brings_both_companions() -> None:
-    made = plan("onnxruntime 1.22.1", "numpy 2.2.6")
-
-    assert [(row.name, row.version) for row in made.companions] == [
-        ("ortgpu-fix-libraries", LIBRARIES),
-        ("onnxruntime", "1.26.0"),
-    ]
 
 
 def in_venv(
@@ -618,24 +522,6 @@ def test_a_release_that_the_matrix_does_not_know_is_said() -> None:
     assert all("unknown-release" in codes(made) for made in (gone, newer, never))
 
 
-def test_the_order_of_packages_does_not_matter() -> None:
-    rows = [*WHOLE_12, "onnxruntime 1.26.0", "protobuf 3.20.3"]
-
-    assert plan(*rows) == plan(*reversed(rows))
-
-
-@pytest.mark.parametrize("driver", ["11.4", "13.0"])
-def test_a_plan_done_is_healthy(driver: str) -> None:
-    made = plan("onnxruntime 1.22.1", "numpy 2.2.6", driver=driver, python="3.10.13")
-    after = {"numpy": "2.2.6", "flatbuffers": "25.0", "protobuf": "6.0"} | selected(made)
-
-    again = plan(
-        *(f"{name} {version}" for name, version in after.items()), driver=driver, python="3.10.13"
-    )
-
-    assert again.verdict == "healthy"
-
-
 def test_a_component_without_a_wheel_for_this_system_is_named() -> None:
     tables = synthetic.tables()
     for row in tables["nvidia"]["distribution"]:
@@ -656,38 +542,6 @@ def test_a_component_for_a_newer_glibc_is_refused() -> None:
     made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
 
     assert "library-glibc" in reasons(made, "1.26.0")
-
-
-def test_libraries_that_a_wheel_loads_bring_their_distribution() -> None:
-    tables = synthetic.tables()
-    for row in tables["nvidia"]["distribution"]:
-        if row["name"] == "nvidia-cudnn-cu12":
-            row["files"][0]["loads"] = ["libnvrtc.so.12", "libunknown.so.1"]
-            for release in row["releases"]:
-                release["requires"] += ["unknown-one", "windows-one; sys_platform == 'win32'"]
-    tables["nvidia"]["distribution"].append(
-        synthetic.distribution("nvidia-cuda-nvrtc-cu12", "12", "libnvrtc.so.12", ("12.8.93",))
-        | {"requires": []}
-    )
-    bare = synthetic.distribution("unknown-one", "12", "libbare.so", ("1.0",)) | {"files": []}
-    tables["nvidia"]["distribution"].append(bare)
-
-    made = resolve(synthetic.facts(), PlanOptions(), matrix_parse.parse(tables, ""))
-
-    assert selected(made)["nvidia-cuda-nvrtc-cu12"] == "12.8.93"
-
-
-def test_requirements_that_are_not_in_force_do_not_count() -> None:
-    other = {
-        "name": "other",
-        "version": "1",
-        "requires": ["onnxruntime<1; sys_platform == 'win32'", "more[x]==1"],
-    }
-    more = {"name": "more", "version": "1", "requires": ["onnxruntime<2", "y; extra == 'x'"]}
-
-    made = plan(other, more, driver="13.0")
-
-    assert selected(made)["onnxruntime-gpu"] == "1.31.0"
 
 
 def test_a_line_of_the_users_file_that_is_none_is_passed_over() -> None:

@@ -10,10 +10,8 @@ from told import values_of
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix.model import Build
-from ortgpu_fix.plan.reasons import Named
 from ortgpu_fix.resolve import environment_rules, rules
 from ortgpu_fix.resolve.candidate import Candidate, make_candidate
-from ortgpu_fix.resolve.consumers import holders
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation_of
 
@@ -40,13 +38,6 @@ def said(rule: rules.Rule, at: Situation, *which: str) -> list[tuple[str, dict[s
     return [(why.code, values_of(why)) for why in rule(candidate(at, *which), at)]
 
 
-def test_of_a_release_for_other_systems_that_is_all_that_is_said() -> None:
-    machine: dict[str, Any] = {"platform": {"machine": "aarch64"}, "python": "3.13.1"}
-    at = here("torch 2.9.0+cu118", **machine)
-
-    assert [why.code for why in rules.reasons_against(candidate(at), at)] == ["no-wheel-platform"]
-
-
 @pytest.mark.parametrize(
     ("wanted", "conflict"),
     [("==25.0rc1", False), (">=25.0rc1,<25.0rc2", False), (">=25.0rc2,<25.0rc1", True)],
@@ -57,18 +48,6 @@ def test_a_release_before_its_time_is_one_that_can_be_required(
     app = {"name": "app", "version": "1", "requires": [f"flatbuffers{wanted}"]}
 
     assert bool(said(environment_rules.check_requirements, here(app))) is conflict
-
-
-def test_who_uses_a_wheel_and_declares_nothing_holds_those_of_its_cuda() -> None:
-    pin = {"name": "pins", "version": "1", "requires": ["nvidia-cudnn-cu12"]}
-    users = ("sparse-cuda12x 1.0", "transformer 4.6", "transformers-cuda13 1.0", pin)
-    at = here(*users, "nvidia-cudnn-cu12 9.28.0")
-
-    assert [row.cuda for row in at.consumers] == ["12", "12", "12", "13"]
-    assert holders(MATRIX.distributions["nvidia-cudnn-cu12"], at.consumers) == (
-        Named("sparse-cuda12x", "1.0"),
-        Named("transformer", "4.6"),
-    )
 
 
 def test_why_a_release_works_names_the_driver_the_gpus_and_who_pins_what() -> None:

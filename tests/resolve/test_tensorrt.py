@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +11,8 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Finding
-from ortgpu_fix.probe.libraries import find_libraries
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve, resolve_for_check
-from ortgpu_fix.utils.process import Finished
 
 MATRIX = synthetic.matrix()
 CODES = {"tensorrt-unfit", "tensorrt-costs-cuda"}
@@ -101,46 +95,3 @@ def test_a_check_tells_what_else_is_wrong_too(machine: dict[str, Any], codes: li
     checked = resolve_for_check(facts_json.from_json(document), PlanOptions(), MATRIX)
 
     assert [row.code for row in checked.unfixable] == codes
-
-
-@pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("gcc") is None, reason="needs gcc, on Linux"
-)
-@pytest.mark.parametrize("major", ["8", "10"])
-def test_what_is_told_is_what_the_loader_does(tmp_path: Path, major: str | None) -> None:
-    """A stand-in of the provider, linked to TensorRT 10, beside a stand-in of a TensorRT."""
-    (tmp_path / "nvinfer.c").write_text("void createInferBuilder(void) {}")
-    (tmp_path / "provider.c").write_text(
-        "void createInferBuilder(void); void GetProvider(void) { createInferBuilder(); }"
-    )
-    here = tmp_path / "lib"
-    here.mkdir()
-    for number in {"10", major or "10"}:
-        name = f"libnvinfer.so.{number}"
-        _gcc(tmp_path, name, f"-Wl,-soname,{name}", "nvinfer.c")
-    _gcc(tmp_path, "provider.so", "provider.c", "-L.", "-l:libnvinfer.so.10")
-    if major:
-        shutil.copy(tmp_path / f"libnvinfer.so.{major}", here)
-
-    load = [sys.executable, "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])"]
-    environ = {"LD_LIBRARY_PATH": str(here)}
-    loaded = subprocess.run(
-        [*load, tmp_path / "provider.so"], env=environ, capture_output=True, text=True, check=False
-    )
-    seen = find_libraries(environ, None, "x86_64", tmp_path, _nothing)
-    found = told(libraries=[{"name": Path(path).name, "path": path} for path, _ in seen])
-
-    assert (loaded.returncode == 0) is (major == "10")
-    assert ("libnvinfer.so.10: cannot open" in loaded.stderr) is (major != "10")
-    assert [values_of(row)["installed"] for row in found] == (
-        [str(here / f"libnvinfer.so.{major}")] if major in {"8", "11"} else []
-    )
-
-
-def _gcc(folder: Path, output: str, *arguments: str) -> None:
-    argv = ["gcc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", output, *arguments]
-    subprocess.run(argv, cwd=folder, check=True)
-
-
-def _nothing(argv: Any, **_: Any) -> Finished:
-    return Finished(argv=tuple(argv), returncode=0, stdout="", stderr="")

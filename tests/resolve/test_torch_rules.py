@@ -31,10 +31,7 @@ ARM = {"system": "linux", "machine": "aarch64", "libc": "glibc 2.39"}
 ORDINARY = ("flatbuffers 25.2.10", "numpy 1.26.4", "packaging 25.0", "protobuf 6.31.1")
 CUDA = {"470": "11.4", "535": "12.2", "550": "12.4", "570": "12.8", "576": "12.9", "580": "13.0"}
 CUDA["610"] = "13.3"
-A100, V100, RTX3070, RTX4090, RTX5060, RTX5090, B200, GB10 = (
-    *("8.0", "7.0", "8.6", "8.9", "12.0", "12.0", "10.0"),
-    "12.1",
-)
+A100, V100, RTX4090, RTX5060, RTX5090, GB10 = "8.0", "7.0", "8.9", "12.0", "12.0", "12.1"
 INDEX = "https://download.pytorch.org/whl"
 
 
@@ -100,16 +97,6 @@ def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None
                 "nvidia-cublas-cu12": "12.1.3.1",
             },
         ),
-        # The cuDNN that torch pins is the last with code for Volta.
-        (
-            "2.9.1+cu126",
-            {"driver": "535", "gpu": V100},
-            {
-                "onnxruntime-gpu": "1.26.0",
-                "nvidia-cudnn-cu12": "9.10.2.21",
-                "nvidia-cublas-cu12": "12.6.4.1",
-            },
-        ),
         # torch 2.15 has no cuRAND any more: it is added, that of the provider's own toolkit.
         (
             "2.15.0",
@@ -126,11 +113,6 @@ def test_torch_2_3_for_cuda_12_brings_cudnn_8_and_no_release_shares_it() -> None
             "2.9.1+cu130",
             {"driver": "580", "gpu": GB10, "platform": ARM},
             {"onnxruntime-gpu": "1.31.1", "nvidia-cudnn-cu13": "9.28.1.4"},
-        ),
-        (
-            "2.5.1+cu121",
-            {"driver": "550", "gpu": A100, "platform": WINDOWS},
-            {"onnxruntime-gpu": "1.20.2"},
         ),
         # torch for Windows carries its libraries, which onnxruntime-gpu shares.
         (
@@ -163,15 +145,6 @@ def told(made: Plan, language: Any = "en", **machine: Any) -> str:
     texts = load_texts(language)
     facts = environment(**machine)
     return plain(plan_sections(made, facts, texts, verbose=True, asked=False, command="do"))
-
-
-def test_a_kept_torch_is_part_of_the_set_and_not_installed() -> None:
-    torch = "2.10.0+cu128"
-    made = plan(f"torch {torch}", driver="570")
-
-    kept = [(row.version, row.index_url) for row in made.selection if row.name == "torch"]
-    assert kept == [(torch, f"{INDEX}/cu128")]
-    assert "torch" not in {row.name for row in made.install}
 
 
 def test_a_torch_that_nobody_knows_is_judged_by_what_it_requires() -> None:
@@ -264,13 +237,6 @@ def wheel(made: Plan, name: str = "torch") -> tuple[str, str]:
             "cu129",
             "1.26.0",
         ),
-        (
-            "2.5.1+cu121",
-            {"driver": "576", "gpu": RTX5060, "platform": WINDOWS},
-            "2.7.1+cu128",
-            "cu128",
-            "1.26.0",
-        ),
         # The CPU build of the same release.
         ("2.10.0+cpu", {"driver": "580", "gpu": RTX4090}, "2.10.0+cu130", "cu130", "1.31.1"),
         # A release that is newer than the matrix: the nearest is the newest of all.
@@ -340,19 +306,6 @@ def test_a_cudnn_that_stays_is_not_told_to_go() -> None:
     assert "nvidia-cudnn-cu13 and nvidia-cudnn-cu12 install the same files" in told(made)
 
 
-XFORMERS = {"name": "xformers", "version": "0.0.28.post3", "requires": ["torch==2.5.1"]}
-
-
-@pytest.mark.parametrize("wish", ["keep", "match"])
-def test_what_keeps_a_torch_that_fits_out_is_named(wish: str) -> None:
-    """A new card, and an xformers that was compiled for a torch without code for it."""
-    made = plan("torch 2.5.1+cu121", XFORMERS, torch=wish, gpu=RTX5090, driver="570")
-
-    assert made.verdict == "impossible"
-    assert "torch-held" in codes(made)
-    assert "xformers 0.0.28.post3 (torch==2.5.1)" in told(made)
-
-
 def test_a_torch_that_nobody_knows_is_said_and_leaves_the_choice() -> None:
     release = "2.7.0a0+7c8ec84dab.nv25.03"
     made = plan(f"torch {release}")
@@ -361,15 +314,6 @@ def test_a_torch_that_nobody_knows_is_said_and_leaves_the_choice() -> None:
     assert "torch-unknown" in codes(made)
     assert "torch-without-cuda" not in codes(made)
     assert "torch" not in selected(made)
-
-
-def test_where_torch_may_move_a_farther_one_is_offered() -> None:
-    """The nearest release shares CUDA 11 with an old onnxruntime-gpu; the next minor would more."""
-    made = plan("torch 2.3.1+cu121", torch="match", unlocking=True)
-
-    assert selected(made)["onnxruntime-gpu"] == "1.18.1"
-    assert gains(made)["`--torch 2.4.1+cu124`"] == "onnxruntime-gpu 1.26.0, torch 2.4.1+cu124"
-    assert "`--torch match`" not in gains(made)
 
 
 def test_what_only_the_torch_before_needed_goes_with_its_cuda() -> None:
@@ -454,16 +398,6 @@ def test_ptx_alone_needs_libraries_for_the_gpu_too() -> None:
 # What is said.
 
 
-def test_a_driver_that_is_too_old_for_torch() -> None:
-    made = plan("torch 2.11.0", driver="535")
-    said = told(made, driver="535")
-
-    assert "torch-driver-too-old" in codes(made)
-    assert "the driver supports CUDA up to 12.2: `torch.cuda.is_available()` is False" in said
-    assert f"torch 2.11.0+cu126 ({INDEX}/cu126)" in said
-    assert "`torch.cuda.is_available()` 为 False" in told(made, "zh", driver="535")
-
-
 @pytest.mark.parametrize(
     ("folder", "other"),
     [(None, ["13"]), ({"distribution": "onnxruntime-gpu", "version": "1.26.0"}, [])],
@@ -477,18 +411,6 @@ def test_the_build_beside_torch_is_the_one_in_the_folder_else_the_distribution(
     found = [values_of(row)["other"] for row in made.findings if row.code == "two-cuda-majors"]
 
     assert found == other
-
-
-@pytest.mark.parametrize(
-    "packages",
-    [
-        ("torch 2.10.0", "onnxruntime-gpu 1.31.1", "nvidia-cudnn-cu12 9.10.2.21"),
-        ("torch 2.10.0", "onnxruntime 1.26.0", "nvidia-cudnn-cu12 9.10.2.21"),
-        ("torch 2.3.1+cu121", "onnxruntime-gpu 1.26.0", "nvidia-cudnn-cu12 8.9.2.26"),
-    ],
-)
-def test_importing_torch_first_is_not_always_the_reason(packages: tuple[str, ...]) -> None:
-    assert "torch-first" not in codes(plan(*packages))
 
 
 def test_a_release_that_pypi_never_had_is_no_build() -> None:

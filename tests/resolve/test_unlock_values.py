@@ -10,7 +10,6 @@ from told import gains, values_of
 import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.matrix import parse as matrix_parse
-from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.resolver import resolve
 
@@ -112,31 +111,6 @@ def test_another_build_may_have_what_the_machine_lacks_in_this(
     assert ("ort-index" in found) is named
 
 
-@pytest.mark.parametrize(
-    ("machine", "named"),
-    [
-        ({}, True),
-        ({"driver": None}, False),
-        ({"gpus": ()}, False),
-        ({"platform": {"libc": "musl 1.2"}}, False),
-        ({"python_row": {"version": "3.11.7", "implementation": "pypy"}}, False),
-    ],
-)
-def test_the_index_with_more_builds_is_named_where_one_may_run(
-    machine: dict[str, Any], *, named: bool
-) -> None:
-    """No build on PyPI has a wheel for this Python."""
-    asked = {"driver": "13.0", "python": "3.14.1", **machine}
-    document = synthetic.document(
-        **{key: asked[key] for key in ("driver", "gpus", "python") if key in asked}
-    )
-    document["platform"] |= asked.get("platform", {})
-    document["python"] |= asked.get("python_row", {})
-    made = resolve(facts_json.from_json(document), PlanOptions(), synthetic.matrix())
-
-    assert ("ort-index" in {row.change.code for row in made.unlock}) is named
-
-
 def pinning(name: str, requires: str) -> dict[str, Any]:
     return {"name": name, "version": "2", "requires": [requires]}
 
@@ -231,27 +205,31 @@ def test_nvidia_s_packages_with_a_newer_library_are_named_where_its_table_allows
     assert found(wsl=True) == []
 
 
-def test_the_last_branch_for_a_gpu_is_named_where_the_driver_came_after_it() -> None:
-    tables = TABLES()
-    tables["drivers"]["last"] = [{"below": "7.5", "branch": 535}, {"below": "8.0", "branch": 470}]
-    document = synthetic.document(gpus=("7.0", "8.0"))
-    document["driver"] = {"version": "580.95.05", "cuda": "13.0"}
-    made = resolve(
-        facts_json.from_json(document), PlanOptions(), matrix_parse.parse(tables, "", {})
-    )
-    older = [(row.change, gains(row)) for row in made.unlock if row.change.code == "older-driver"]
-
-    assert made.verdict == "impossible"
-    assert older == [(reason("older-driver", last="R535"), "onnxruntime-gpu 1.26.0")]
-
-
-@pytest.mark.parametrize(
-    ("machine", "gpu", "named"),
-    [("aarch64", "8.7", True), ("aarch64", "9.0", False), ("x86_64", "8.7", False)],
-)
-def test_a_gpu_that_only_a_jetson_has_is_named_its_index_too(
-    machine: str, gpu: str, *, named: bool
+@pytest.mark.parametrize(("last", "named"), [(580, True), (535, False)])
+def test_no_driver_is_named_that_drops_a_gpu_although_that_of_now_knows_it(
+    last: int, *, named: bool
 ) -> None:
-    rows = unlocks(driver="12.6", gpus=(gpu,), python="3.10.12", platform={"machine": machine})
+    """The driver of now has named the GPU, so it supports it; of a newer one nobody knows that."""
+    tables = TABLES()
+    tables["onnxruntime"]["build"][3]["sass"] = ["7.0", *synthetic.NEW]
+    tables["drivers"]["last"] = [{"below": "7.5", "branch": last}]
+    facts = synthetic.facts(
+        "onnxruntime-gpu 1.26.0", gpus=("7.0",), driver="12.2", sources={"gpus": "nvml"}
+    )
+    assert facts.driver
+    facts = facts._replace(driver=facts.driver._replace(version="535.104.12"))
+    made = resolve(facts, PlanOptions(), matrix_parse.parse(tables, "", {}))
+    found = {(row.change.code, gains(row)) for row in made.unlock}
 
-    assert (("jetson-index", {}, "onnxruntime-gpu (Jetson)") in rows) is named
+    assert made.verdict == "fixable"
+    assert (("newer-driver", NEWEST) in found) is named
+
+
+def test_beside_a_torch_the_index_for_an_old_cuda_is_named_too() -> None:
+    """Where no other torch would help, what helps without one does."""
+    machine: dict[str, Any] = {"python": "3.13.0", "driver": "11.7", "gpus": ("8.0",)}
+    without = unlocks(**machine)
+    beside = unlocks({"name": "torch", "version": "2.6.0+cpu"}, **machine)
+
+    assert "ort-index" in {code for code, _, _ in without}
+    assert all(row in beside for row in without)
