@@ -92,3 +92,24 @@ def test_of_two_libraries_of_a_name_the_loader_takes_the_first() -> None:
     [build] = [row for row in MATRIX.builds if row.version == "1.26.0"]
 
     assert changes_for(make_candidate(build, here), here).system == {}
+
+
+def test_where_a_wheel_has_to_go_the_libraries_of_the_system_serve_no_more() -> None:
+    rival = changes(GPU, *ORDINARY, "nvidia-cudnn-cu11 8.9.6", system=SYSTEM)
+
+    assert (rival.uninstall, rival.system) == (("nvidia-cudnn-cu11",), {})
+    assert [row.name for row in rival.install] == ["nvidia-cublas-cu12", "nvidia-cudnn-cu12"]
+
+
+def test_a_companion_comes_where_it_is_used_and_not_declined() -> None:
+    user = {"name": "user", "version": "1", "requires": ["onnxruntime"]}
+    libraries = ("nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0")
+
+    def companions(**options: Any) -> list[str]:
+        asked = PlanOptions(**options)
+        found = changes(GPU, *libraries, *ORDINARY, user, autoload=True, options=asked)
+        return [row.name for row in found.companions]
+
+    assert companions() == ["ortgpu-fix-libraries", "onnxruntime"]
+    assert companions(provide=False) == ["ortgpu-fix-libraries"]
+    assert companions(autoload=False) == ["onnxruntime"]

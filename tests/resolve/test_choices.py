@@ -28,18 +28,6 @@ def test_the_installed_release_that_works_is_taken_before_newer_ones() -> None:
     assert taken("onnxruntime-gpu 1.31.0", driver="12.2") == "1.26.0"
 
 
-def test_one_cuda_for_all_is_taken_before_a_newer_release() -> None:
-    """Nothing more is excluded by one that uses no cuDNN."""
-    user = "transformer 4.7"
-
-    assert taken(user) == "1.26.0"
-    assert taken(user, latest=True) == "1.31.0"
-    assert taken(user, conflicts=True) == "1.26.0", "allowed, and not needed"
-    assert taken(user, conflicts=True, onnxruntime="==1.31.0") == "1.31.0"
-    assert taken(user, "onnxruntime-gpu 1.31.0") == "1.31.0"
-    assert taken("dataloader 1.0") == "1.31.0"  # it has no CUDA of its own
-
-
 def test_a_check_that_allows_conflicts_says_what_the_plan_says() -> None:
     fits = synthetic.facts("transformer 4.7", *WHOLE[2:], driver="13.0")
     jax = {"name": "jax13", "version": "1", "requires": ["nvidia-cudnn-cu13"]}

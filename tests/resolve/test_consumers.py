@@ -27,10 +27,6 @@ from ortgpu_fix.resolve.resolver import resolve
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "environments"
 DRIVERS = {"535.104.12": "12.2", "570.86.15": "12.8", "580.95.05": "13.0", "610.10": "13.4"}
-CUDNN_910: list[dict[str, Any]] = [
-    {"name": "nvidia-cublas-cu12", "version": "12.8.4.1"},
-    {"name": "nvidia-cudnn-cu12", "version": "9.1.0.70", "requires": ["nvidia-cublas-cu12"]},
-]
 
 
 @functools.cache
@@ -53,10 +49,6 @@ def planned(name: str, driver: str, *more: dict[str, Any], **options: Any) -> Pl
         "packages": [*packages, *more],
     }
     return resolve(facts_json.from_json(document), PlanOptions(**options), load_matrix())
-
-
-def set_of(made: Plan) -> dict[str, str]:
-    return {row.name: row.version for row in made.selection}
 
 
 def codes(made: Plan) -> list[str]:
@@ -91,20 +83,6 @@ def test_jax_for_cuda_13_decides_the_other_way(driver: str, release: str | None)
     if release is None:
         changes = ["other-cuda", "newer-driver", "forward-compatibility"]
         assert [row.change.code for row in made.unlock] == changes
-
-
-@pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize("ctranslate2", ["4.5.0", "4.8.5"])
-def test_the_cudnn_beside_ctranslate2_stays_though_it_declares_nothing(
-    ctranslate2: str, driver: str
-) -> None:
-    made = planned(
-        "faster-whisper", driver, {"name": "ctranslate2", "version": ctranslate2}, *CUDNN_910
-    )
-
-    assert made.release == "1.26.0"
-    assert set_of(made)["nvidia-cudnn-cu12"] == "9.1.0.70"
-    assert made.uninstall == ("onnxruntime",)
 
 
 @pytest.mark.parametrize(

@@ -78,37 +78,6 @@ def test_where_a_build_of_the_pinned_release_is_made_for_this_python_none_stands
     assert answer(app("onnxruntime==1.26.0"), driver="11.8") == (None, "")
 
 
-def test_what_is_installed_so_is_healthy() -> None:
-    rows = ["nvidia-cublas-cu12 12.8.4", "nvidia-cudnn-cu12 9.28.0", "onnxruntime-gpu 1.26.0"]
-    rows += ["flatbuffers 25.2.10", "numpy 2.4.6"]
-    pinned = app("onnxruntime==1.26.3")
-    placeholder = {"name": "onnxruntime", "version": "1.26.3+ortgpu", "provided": True}
-    loader = next(
-        row for row in planned(pinned, *rows).companions if row.name == "ortgpu-fix-libraries"
-    )
-    document = synthetic.document(
-        *rows,
-        pinned,
-        placeholder,
-        f"{loader.name} {loader.version}",
-        driver="13.0",
-        onnxruntime={"distribution": "onnxruntime-gpu", "version": "1.26.0", "intact": True},
-    )
-    document["python"]["autoload"] = True
-    made = resolve(from_json(document), PlanOptions(), MATRIX)
-
-    assert made.verdict == "healthy"
-    assert [row.severity for row in made.findings if row.code == "pin-nearest"] == ["info"]
-
-
-def test_with_a_permission_the_placeholder_keeps_what_is_pinned() -> None:
-    made = planned(app("onnxruntime==1.24.3"), "onnxruntime 1.24.3", conflicts=True)
-
-    assert (made.release, made.placeholder) == ("1.31.0", "1.24.3+ortgpu")
-    [told] = [row for row in made.findings if row.code == "would-conflict"]
-    assert values_of(told) == {"by": "app 1 (onnxruntime==1.24.3)"}
-
-
 def test_with_a_permission_the_fewest_requirements_are_broken() -> None:
     """1.31.0 would break both of them, 1.26.0 the pin alone."""
     other = app("onnxruntime-gpu<1.27", name="other")

@@ -130,16 +130,6 @@ def test_a_release_whose_tensorrt_no_wheel_brings_is_rejected() -> None:
     assert codes["tensorrt-no-wheel"] == {"library": "libnvinfer.so.8", "cuda": "11"}
 
 
-def test_the_major_of_the_tensorrt_decides_too() -> None:
-    builds = tuple(row._replace(tensorrt="libnvinfer.so.9") for row in MATRIX.builds)
-    made = resolve(
-        synthetic.facts(), PlanOptions(provider="tensorrt"), MATRIX._replace(builds=builds)
-    )
-
-    codes = dict(reasons(made, "1.26.0"))
-    assert codes["tensorrt-no-wheel"] == {"library": "libnvinfer.so.9", "cuda": "12"}
-
-
 def test_a_system_library_makes_up_for_a_wheel_that_is_not_known() -> None:
     made = planned(ort="==1.18.0", driver="11.8", libraries=[{"name": "libnvinfer.so.8"}])
 

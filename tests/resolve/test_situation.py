@@ -10,7 +10,7 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.plan.reasons import RequirementLine
 from ortgpu_fix.resolve.options import PlanOptions
-from ortgpu_fix.resolve.situation import Situation, situation_of, with_driver_cuda
+from ortgpu_fix.resolve.situation import Situation, situation_of
 
 MATRIX = synthetic.matrix()
 
@@ -74,27 +74,3 @@ def test_where_conflicts_are_allowed_only_torch_and_the_user_have_a_say() -> Non
     assert found == {*names}
     assert {row.distribution for row in left.demanded("nvidia-cudnn-cu12")} == {*names[:4]}
     assert {row.distribution for row in left.demanded("numpy")} == {*names[:4], None}
-
-
-@pytest.mark.parametrize(
-    ("driver", "cuda"),
-    [
-        ({"version": "535.104.12", "cuda": None, "error": None}, "12.2"),
-        ({"version": "535.104.12", "cuda": "12.1", "error": None}, "12.1"),
-        ({"version": None, "cuda": None, "error": "x: y"}, None),
-    ],
-)
-def test_a_driver_that_nobody_asked_is_shown_with_what_its_version_supports(
-    driver: dict[str, Any], cuda: str | None
-) -> None:
-    asked = here(driver=driver)
-
-    shown = with_driver_cuda(asked.facts, asked.matrix).driver
-    assert shown is not None
-    assert shown.cuda == cuda
-
-
-def test_no_driver_supports_nothing() -> None:
-    without = here(driver=None)
-
-    assert with_driver_cuda(without.facts, without.matrix) is without.facts

@@ -8,7 +8,6 @@ import pytest
 from told import values_of
 
 import synthetic
-from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.plan.reasons import Finding
 from ortgpu_fix.resolve.options import PlanOptions
@@ -76,22 +75,3 @@ def test_what_costs_cuda_is_told_by_a_check_too(release: str) -> None:
     assert [row.code for row in made.unfixable] == (
         ["tensorrt-costs-cuda"] if release == "1.23.0" else []
     )
-
-
-@pytest.mark.parametrize(
-    ("machine", "codes"),
-    [
-        ({"error": "cuinit-804: x"}, ["driver-forward-compatibility"]),
-        (
-            {"python": {"version": "3.11.7", "shadow": "/work/onnxruntime.py"}},
-            ["onnxruntime-shadowed"],
-        ),
-    ],
-)
-def test_a_check_tells_what_else_is_wrong_too(machine: dict[str, Any], codes: list[str]) -> None:
-    document = synthetic.document("tensorrt 11.4.0.106", **{"driver": "12.2", **machine})
-    document |= {"python": machine.get("python", document["python"])}
-
-    checked = resolve_for_check(facts_json.from_json(document), PlanOptions(), MATRIX)
-
-    assert [row.code for row in checked.unfixable] == codes

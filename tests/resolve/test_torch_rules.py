@@ -450,3 +450,22 @@ def test_what_a_requirements_file_says_of_torch_is_a_wish(
     options = PlanOptions(requirements=required(*lines))
 
     assert torch_of_lines(options, synthetic.facts(*installed)) == wish
+
+
+XFORMERS = {"name": "xformers", "version": "0.0.28.post3", "requires": ["torch==2.5.1"]}
+
+
+def test_what_keeps_a_torch_that_fits_out_is_named() -> None:
+    """A new card, and an xformers that was compiled for a torch without code for it."""
+    made = plan("torch 2.5.1+cu121", XFORMERS, torch="match", gpu=RTX5090, driver="570")
+
+    assert made.verdict == "impossible"
+    assert "torch-held" in codes(made)
+    assert "xformers 0.0.28.post3 (torch==2.5.1)" in told(made)
+
+
+def test_importing_torch_first_is_not_always_the_reason() -> None:
+    """Nor is it where the build is for another CUDA."""
+    packages = "torch 2.10.0", "onnxruntime-gpu 1.31.1", "nvidia-cudnn-cu12 9.10.2.21"
+
+    assert "torch-first" not in codes(plan(*packages))

@@ -35,7 +35,6 @@ class Card:
 
 
 A100 = Card(name="NVIDIA A100-SXM4-80GB", capability=(8, 0), memory_mib=81920, mig=0)
-GTX1660 = Card(name="NVIDIA GeForce GTX 1660 SUPER", capability=(7, 5), memory_mib=6144)
 RTX3090 = Card(name="NVIDIA GeForce RTX 3090", capability=(8, 6), memory_mib=24576)
 
 
