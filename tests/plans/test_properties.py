@@ -82,14 +82,6 @@ def after(document: dict[str, Any], made: Plan) -> dict[str, Any]:
     return {**document, "packages": list(installed.values())}
 
 
-@given(documents())
-def test_what_is_not_chosen_and_does_not_work_has_a_reason(document: dict[str, Any]) -> None:
-    made = plan(document, unlocking=False)
-
-    assert all(row.reasons for row in made.rejected)
-    assert (made.verdict == "impossible") == (len(made.rejected) == 4)
-
-
 @given(
     documents(),
     st.sampled_from([None, "shadow", "unfinished"]),

@@ -6,7 +6,6 @@ The machine and its matrix are invented; everything else is what a user runs.
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -217,21 +216,3 @@ def test_two_cudnns_in_one_folder_are_mended_in_one_run(stage: Stage) -> None:
     assert "shared-folder" in codes(found)
     assert stage.library("nvidia/cudnn/lib/libcudnn.so.9").startswith(b"nvidia-cudnn-cu12 9.28.0")
     assert stage.plan().verdict == "healthy"
-
-
-def test_uninstalling_both_companions_leaves_nothing_behind(stage: Stage) -> None:
-    fixed(stage)
-    python = str(stage.venv.python)
-    environ = clean_environment()
-    code = "import importlib.util as u; u.find_spec('onnxruntime')"
-    # What an interpreter compiles on the way goes too; only that of `python -O` pip leaves of any
-    # distribution.
-    subprocess.run([python, "-c", code], check=True, env=environ)
-    command = [find_uv(), "pip", "uninstall", "-q", "--python", python]
-    subprocess.run([*command, "ortgpu-fix-libraries", "onnxruntime"], check=True, env=environ)
-    left = [path for path in stage.venv.site.rglob("*") if "ortgpu" in path.name.lower()]
-    left += [*stage.venv.site.glob("onnxruntime-*")]
-
-    assert [path for path in left if path.name != ".ortgpu-fix"] == []
-    assert stage.folder_holds()[0] == GPU
-    assert os.listdir(stage.venv.site / "onnxruntime")  # noqa: PTH208

@@ -3,51 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pytest
 
 import synthetic
-from ortgpu_fix.matrix.model import AddedRows, BuildWheel
+from ortgpu_fix.matrix.model import BuildWheel
 from ortgpu_fix.plan.wheels import (
     PYPI,
     Wheel,
     oldest_python,
-    read_hashes,
 )
-
-FEED = "https://feed.example/simple"
-MIRROR = "https://mirror.example/simple"
-
-
-@dataclass
-class Rows:
-    """What was read, by its releases."""
-
-    releases: tuple[str, ...]
-    index_url: str = MIRROR
-    alone: bool = False
-
-    def read(self) -> AddedRows:
-        return AddedRows("2026-11-22", self.index_url, self.releases, self.alone)
 
 
 def wheel(name: str = "onnxruntime-gpu", version: str = "1.32.0", index: str = PYPI) -> Wheel:
     return Wheel(name, version, index, "", 0, "")
-
-
-def test_the_wheels_whose_hash_was_read_are_told_by_what_was_read() -> None:
-    first = Rows(("onnxruntime-gpu 1.32.0", "nvidia-cublas-cu12 12.9")).read()
-    second = Rows(("onnxruntime-gpu 1.32.0",), FEED, alone=True).read()
-    third = Rows(("numpy 3",)).read()
-    here, feed = wheel(), wheel(index=FEED)
-    cublas, shipped = wheel("nvidia-cublas-cu12", "12.9"), wheel("numpy", "2")
-
-    found = read_hashes([shipped, here, feed, cublas], iter([first, second, third]))
-
-    assert found == ((first, (here, cublas)), (second, (feed,)))
-    assert read_hashes([here], ()) == ()
-    assert read_hashes([], [first]) == ()
 
 
 ANY = "nvidia_cublas_cu12-12.8.4-py3-none-any.whl"
