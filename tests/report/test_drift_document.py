@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 import synthetic
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.guests.machines.drift import drift
@@ -62,23 +60,6 @@ def test_a_lock_that_holds() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("driver", "packages", "style"),
-    [
-        ("12.2", INSTALLED, "bold green"),
-        ("12.2", INSTALLED[1:], "bold"),
-        ("11.4", INSTALLED, "bold red"),
-    ],
-)
-def test_the_colour_of_the_end(driver: str, packages: list[str], style: str) -> None:
-    locked = read_lock(lock(), "lock.txt")
-    found = drift(locked, synthetic.facts(*packages, driver=driver), PlanOptions(), MATRIX)
-
-    sections = drift_sections(found, locked, "lock.txt", MATRIX, EN)
-
-    assert [row.style for row in sections[-1].rows] == [style]
-
-
 def test_a_lock_that_an_environment_has_drifted_from() -> None:
     moved = synthetic.facts("nvidia-cudnn-cu12 9.10.2", *INSTALLED[2:], driver="13.0")
     found = document(lock(head=""), moved)
@@ -90,15 +71,6 @@ def test_a_lock_that_an_environment_has_drifted_from() -> None:
     ]
     assert found["newest"] == "1.31.0"  # this driver runs it
     assert found["made_with"] is None  # the lock does not say
-
-
-def test_other_rows_of_the_same_day_are_told_without_its_date_twice() -> None:
-    made = lock().replace("2025-12-01", "2026-01-01")
-
-    assert "with the compatibility data of 2026-01-01, but with other additions" in told(
-        made, synthetic.facts(*INSTALLED)
-    )
-    assert "the current data is of" not in told(made, synthetic.facts(*INSTALLED))
 
 
 def test_what_has_drifted_in_words() -> None:
@@ -126,6 +98,15 @@ Changes since the lock
 
 The lock works on this machine, but the environment differs from it (see above)"""
     )
+
+
+def test_other_rows_of_the_same_day_are_told_without_its_date_twice() -> None:
+    made = lock().replace("2025-12-01", "2026-01-01")
+
+    assert "with the compatibility data of 2026-01-01, but with other additions" in told(
+        made, synthetic.facts(*INSTALLED)
+    )
+    assert "the current data is of" not in told(made, synthetic.facts(*INSTALLED))
 
 
 def test_a_lock_without_a_build_of_onnxruntime_names_none() -> None:

@@ -71,13 +71,6 @@ def test_what_only_the_owner_can_mend_is_said_with_its_remedy_and_no_command() -
     assert said[1:] == ["The driver does not respond: timeout", EN.remedy(stop)]
 
 
-def test_what_only_the_owner_of_a_host_can_run_is_marked() -> None:
-    found = explain_log("NVRM: API mismatch: the client has the version 550.1\n", TABLE)
-
-    assert found[0].owner_commands == found[0].commands == ("sudo reboot",)
-    assert "sudo reboot  # for the owner of the host\n" in plain(explanation_sections(found, EN))
-
-
 def test_windows_is_not_told_what_only_others_have() -> None:
     """`unset CUDA_VISIBLE_DEVICES` and `sudo` are no commands there."""
     hidden = explain_log("no CUDA-capable device is detected\n", TABLE)
@@ -157,15 +150,3 @@ def test_what_a_command_installs_counts_the_wheels_of_nvidia() -> None:
     several = ("nvidia-a 1", "nvidia-b 2", "onnxruntime-gpu 1.26.0")
     assert last(*several) == "installs onnxruntime-gpu 1.26.0, 2 NVIDIA wheels"
     assert last("nvidia-a 1") == "installs nvidia-a 1"
-
-
-def test_what_stands_around_a_message_begins_and_ends_with_a_whole_word() -> None:
-    missing = "libcudnn.so.9: cannot open shared object file"
-
-    def shown(before: str, after: str) -> str:
-        return explain_log(f"{before}{missing}{after}\n", TABLE)[0].evidence[0].message
-
-    assert shown("12345678 " * 9, " 12345678" * 9) == (
-        f"…{'12345678 ' * 6}{missing}{' 12345678' * 6}…"
-    )
-    assert shown("a b ", " c d") == f"a b {missing} c d"

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from documents import check
 
 import synthetic
-from ortgpu_fix.guests.machines.model import ExcludedMachine, ExclusionReason
 from ortgpu_fix.guests.machines.plan_report import fleet_json, fleet_sections
 from ortgpu_fix.guests.machines.planner import plan_fleet
 from ortgpu_fix.lock.groups import FleetMachine
 from ortgpu_fix.messages.catalog import load_texts
 from ortgpu_fix.messages.sections import plain
-from ortgpu_fix.plan.reasons import reason
 from ortgpu_fix.resolve.options import PlanOptions
 
 MATRIX = synthetic.matrix()
@@ -106,14 +103,6 @@ def test_more_is_told_of_a_split_where_more_is_asked_for() -> None:
     assert "--verbose" not in said
 
 
-def against(version: str, *codes: str) -> ExcludedMachine:
-    [machine] = made("nothing").without_gpu
-    reasons = tuple(reason("no-wheel-python", python=code) for code in codes)
-    return ExcludedMachine(
-        version=version, by=(ExclusionReason(machines=(machine,), machine=reasons),)
-    )
-
-
 def test_machines_that_are_left_out_are_named() -> None:
     said = words("rest")
 
@@ -143,11 +132,6 @@ def test_a_fleet_of_which_nothing_is_possible() -> None:
         + words("nothing").rpartition("\n")[2]
     )
     assert document("nothing")["verdict"] == "impossible"
-
-
-@pytest.mark.parametrize("fleet", FLEETS)
-def test_every_fleet_is_told_in_chinese(fleet: str) -> None:
-    assert "{" not in words(fleet, "zh", verbose=True, with_cpu=True)
 
 
 def test_many_machines_are_counted_instead_of_listed() -> None:

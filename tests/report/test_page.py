@@ -51,13 +51,6 @@ def test_whatever_a_name_is_it_is_text(language: Language) -> None:
         assert not any(name.startswith("on") for name in attributes)
 
 
-def test_no_home_is_shown() -> None:
-    text = page("en")
-
-    assert "alice" not in text
-    assert "~/m.onnx" in text
-
-
 def test_a_page_loads_nothing() -> None:
     shown = Shown(page("en"))
 

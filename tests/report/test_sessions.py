@@ -240,16 +240,6 @@ def test_the_error_of_a_session_that_could_not_be_made_is_shown_always() -> None
     assert shown("run-why", refused, why=(), not_in_build=(), verdict="got") == []
 
 
-def test_what_was_asked_and_got_has_a_word_where_it_has_no_name() -> None:
-    assert shown("run-asked", replace(FAILED, asked=None)) == ["no provider"]
-    by_options = replace(FAILED, asked=None, by_options=True)
-    assert shown("run-asked", by_options) == ["the providers in the session options"]
-    assert shown("run-asked", replace(FAILED, asked=())) == ["[]"]
-    assert shown("run-got", replace(FAILED, got=None)) == [
-        "nothing: the session could not be created"
-    ]
-
-
 def test_the_programs_own_line_is_told_once() -> None:
     own = MadeBy(Maker("", "", PROGRAM), (), PROGRAM)
     sections = program_sections(replace(REPORT, groups=(advised(made=own),)), EN)
@@ -267,3 +257,13 @@ def test_a_session_in_one_line_while_it_runs() -> None:
         f"requested {TENSORRT}, {CUDA} (device_id=0), {CPU}; got {CPU}"
     )
     assert session_line(replace(FAILED, model=None), "got", EN).startswith("?: ")
+
+
+def test_what_was_asked_and_got_has_a_word_where_it_has_no_name() -> None:
+    assert shown("run-asked", replace(FAILED, asked=None)) == ["no provider"]
+    by_options = replace(FAILED, asked=None, by_options=True)
+    assert shown("run-asked", by_options) == ["the providers in the session options"]
+    assert shown("run-asked", replace(FAILED, asked=())) == ["[]"]
+    assert shown("run-got", replace(FAILED, got=None)) == [
+        "nothing: the session could not be created"
+    ]

@@ -58,22 +58,6 @@ def test_a_build_for_free_threaded_pythons_alone_is_asked_with_one() -> None:
     assert judgement.candidate.wheel is not None
 
 
-def test_what_runs_is_green_and_what_does_not_is_dim_with_its_reason() -> None:
-    arm, x86, date = runs_sections(MATRIX, "580.65.06", ["5.2"], EN)
-
-    assert (arm.heading, x86.heading, date.heading) == ("linux_aarch64", "linux_x86_64", "")
-    heads = [(row.head, row.style) for row in x86.rows if row.head]
-    assert heads == [
-        *(("1.31.0", "dim"), ("1.26.0", "dim"), ("1.23.0", "dim"), ("1.18.0", "green")),
-    ]
-    text = " ".join(row.text for row in x86.rows if row.style == "green")
-    assert "CUDA 11.8, cuDNN 8.9.6" in text
-    assert "3.10-3.12" in text
-    assert all(len(row.text) <= 78 for section in (arm, x86) for row in section.rows)
-    wrapped = [row for row in x86.rows if not row.head]
-    assert all(row.style in {"green", "dim"} for row in wrapped)
-
-
 @pytest.mark.parametrize(
     ("text", "lines"),
     [("a " * 60, [77, 41]), (f"{'b' * 78} c", [78, 1]), ("驱" * 100, [39, 39, 22])],
