@@ -18,9 +18,8 @@ from ortgpu_fix.data_files import example_machine
 from support.standin_wheels import clean_environment
 
 pytestmark = pytest.mark.untraced
-BATCHES = [NASTY[at::5] for at in range(2)]
+SOME = NASTY[::5]
 """Strings that share one facts file, or one environment; `test_foreign_text` has them all."""
-EVERY = [0, pytest.param(1, marks=[pytest.mark.slow])]
 
 
 @pytest.fixture
@@ -81,10 +80,9 @@ def documents(strings: list[str]) -> Iterator[dict[str, Any]]:
         yield one
 
 
-@pytest.mark.parametrize("batch", EVERY)
-def test_what_facts_say(home: Path, batch: int) -> None:
+def test_what_facts_say(home: Path) -> None:
     files = []
-    for at, document in enumerate(documents(BATCHES[batch])):
+    for at, document in enumerate(documents(SOME)):
         files.append(f"facts-{at}.json")
         (home / files[-1]).write_text(json.dumps(document))
         output(home, "--facts", files[-1], "--verbose")
@@ -98,19 +96,18 @@ def test_what_facts_say(home: Path, batch: int) -> None:
         output(home, name, "--facts", files[0], "--offline", "-d", "wheels", "--json")
 
 
-@pytest.mark.parametrize("batch", EVERY)
-def test_what_a_log_says(home: Path, batch: int) -> None:
+def test_what_a_log_says(home: Path) -> None:
     lines = [
         f"[E:onnxruntime] {text}: Failed to load library {text}libonnxruntime_providers_cuda.so "
         f"with error: libcudnn.so.9{text}: cannot open shared object file: No such file {text}\n"
-        for text in BATCHES[batch]
+        for text in SOME
     ]
     (home / "log").write_text("".join(lines), encoding="utf-8")
 
     for flags in (("--text-only",), ("--facts", "example")):
         output(home, "explain", "log", *flags)
         output(home, "explain", "log", *flags, "--json")
-    for text in BATCHES[batch][::10]:
+    for text in SOME[::10]:
         output(home, "explain", "--text-only", "--json", text_in=f"CUDA error: {text}\n")
 
 
@@ -135,11 +132,10 @@ def plant(stand: Stand, strings: list[str]) -> None:
     (shared / "build_and_package_info.py").write_text(about, encoding="utf-8")
 
 
-@pytest.mark.parametrize("batch", EVERY)
-def test_what_an_environment_says(stand: Stand, home: Path, batch: int) -> None:
-    plant(stand, BATCHES[batch])
+def test_what_an_environment_says(stand: Stand, home: Path) -> None:
+    plant(stand, SOME)
     python = ("--python", str(stand.venv.folder))
-    path = BATCHES[batch][0].replace("\0", "")
+    path = SOME[0].replace("\0", "")
 
     output(home, "facts", *python, LD_LIBRARY_PATH=path)
     output(home, "facts", *python, "-o", "facts.json", LD_LIBRARY_PATH=path)
@@ -150,10 +146,9 @@ def test_what_an_environment_says(stand: Stand, home: Path, batch: int) -> None:
     output(home, *python, "--driver", "570.86.10", "--gpu", "8.0", "--verbose")
 
 
-@pytest.mark.parametrize("batch", EVERY[:1])
-def test_what_a_verification_says(stand: Stand, home: Path, batch: int) -> None:
+def test_what_a_verification_says(stand: Stand, home: Path) -> None:
     """An onnxruntime whose every word is another's."""
-    text = "".join(BATCHES[batch])
+    text = "".join(SOME)
     package = stand.venv.site / "onnxruntime"
     (package / "capi").mkdir(parents=True)
     (package / "__init__.py").write_text(
@@ -173,13 +168,12 @@ def journal(text: str, *, torn: bool) -> str:
     return "".join(rows)
 
 
-@pytest.mark.parametrize("batch", EVERY)
 @pytest.mark.parametrize("torn", [False, True])
-def test_what_a_journal_says(stand: Stand, home: Path, batch: int, *, torn: bool) -> None:
+def test_what_a_journal_says(stand: Stand, home: Path, *, torn: bool) -> None:
     change = stand.state / "1"
     change.mkdir(parents=True)
     python = ("--python", str(stand.venv.folder))
-    for text in BATCHES[batch][::40]:
+    for text in SOME[::40]:
         plain = text.replace("\0", "")
         (change / "journal").write_text(journal(plain, torn=torn), encoding="utf-8")
         output(home, "undo", "--yes", *python)
@@ -188,10 +182,9 @@ def test_what_a_journal_says(stand: Stand, home: Path, batch: int, *, torn: bool
         (stand.state / "lock").write_text(json.dumps({"pid": 1, "command": plain}))
 
 
-@pytest.mark.parametrize("batch", EVERY)
-def test_what_an_index_and_flags_say(stand: Stand, home: Path, batch: int) -> None:
+def test_what_an_index_and_flags_say(stand: Stand, home: Path) -> None:
     argv = ("download", "--facts", "example", "-d", "wheels", "--index-url")
-    for text in BATCHES[batch][::40]:
+    for text in SOME[::40]:
         row = {"filename": f"onnxruntime_gpu-1.26.0-{text}.whl", "url": text, "yanked": text}
         page = json.dumps({"meta": {"api-version": text}, "files": [row]})
         stand.server.behaviour.page = ("application/vnd.pypi.simple.v1+json", page)
@@ -207,9 +200,8 @@ def test_what_an_index_and_flags_say(stand: Stand, home: Path, batch: int) -> No
         output(home, "--facts", "example", "-r", plain)
 
 
-@pytest.mark.parametrize("batch", EVERY)
-def test_what_requirements_files_and_locks_say(home: Path, batch: int) -> None:
-    for text in BATCHES[batch][::40]:
+def test_what_requirements_files_and_locks_say(home: Path) -> None:
+    for text in SOME[::40]:
         (home / "r.txt").write_text(f"onnxruntime-gpu==1.0 # {text}\n{text}\n", encoding="utf-8")
         output(home, "--facts", "example", "-r", "r.txt")
         output(home, "--facts", "example", "-r", "r.txt", "--json")
