@@ -116,9 +116,6 @@ def test_a_lock_brings_the_whole_set_and_keeps_the_cpu_build_out(
     assert asked == []
 
 
-Tampering = Callable[[str], str]
-
-
 def other_hash(text: str) -> str:
     """Return `text` with another hash for numpy, the first of them."""
     before, found, after = re.split(r"([0-9a-f]{64})", text[text.index("numpy") :], maxsplit=1)

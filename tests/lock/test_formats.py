@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -177,19 +176,6 @@ def test_one_place_cannot_have_two_versions() -> None:
         "versions": "12.6.1 and 12.8.4",
         "place": "linux x86_64, Python 3.11",
     }
-
-
-@pytest.mark.parametrize("broken", ["\n", "\x85", "\u2028", "\x1b"])
-@pytest.mark.parametrize("write", [requirements, pylock, uv_lines])
-def test_a_name_with_a_line_break_begins_no_line(write: Callable[[Lock], str], broken: str) -> None:
-    """The name of a facts file became `RUN …` or `--extra-index-url …` in a lock."""
-    named = f"ortgpu-fix lock --facts 'a{broken}--extra-index-url https://evil.example'"
-    made = replace(lock(target(LINUX, ORT, CUBLAS)), commands=(PastedCommand(None, named),))
-
-    lines = [line for line in write(made).splitlines() if "evil.example" in line]
-    assert lines == [
-        "# made by: ortgpu-fix lock --facts 'a --extra-index-url https://evil.example'"
-    ]
 
 
 @given(
@@ -445,14 +431,6 @@ def test_an_image_with_the_loader_is_checked_by_a_module_of_it() -> None:
     assert "HEALTHCHECK" not in dockerfile(lock(target(LINUX, ORT)), b"")
 
 
-def test_the_companion_that_loads_them_makes_a_search_path_needless() -> None:
-    text = dockerfile(lock(target(LINUX, ORT, LIBRARIES)), b"")
-
-    assert "LD_LIBRARY_PATH" not in text
-    assert '    NVIDIA_REQUIRE_CUDA="cuda>=12.0" \\\n    ORTGPU_FIX_REQUIRE=cuda\n' in text
-    assert f"COPY {LIBRARIES.url} wheels/\n" in text
-
-
 def test_an_image_without_a_gpu_has_nothing_of_nvidia() -> None:
     text = dockerfile(cpu(), b"")
 
@@ -470,35 +448,6 @@ def test_an_image_is_for_one_python_on_linux(targets: list[LockTarget]) -> None:
 def test_docker_sees_only_its_own_folder() -> None:
     with pytest.raises(Error, match="lock-docker-context"):
         dockerfile(lock(target(LINUX, LIBRARIES._replace(url="../share/a.whl"))), b"")
-
-
-def test_one_version_on_two_indexes_is_two_rows_and_its_files_are_in_order() -> None:
-    other = pinned("torch", "2.10.0+cu128", index=f"{CU128}/other")
-    late = TORCH._replace(wheel=TORCH.wheel._replace(file="torch-2.10.0+cu128-zz.whl"))
-    made = lock(
-        target(LINUX, other, late, ORT), target(WINDOWS, TORCH), target(NEWER, OLDER_CUBLAS)
-    )
-
-    found = locked_distributions(made)
-
-    assert [(row.name, row.version, row.index) for row in found] == [
-        ("nvidia-cublas-cu12", "12.6.1", PYPI),
-        ("onnxruntime-gpu", "1.26.0", PYPI),
-        ("torch", "2.10.0+cu128", CU128),
-        ("torch", "2.10.0+cu128", f"{CU128}/other"),
-    ]
-    assert [file.pinned.wheel.file for file in found[2].files] == sorted(
-        (TORCH.wheel.file, late.wheel.file)
-    )
-    assert [file.marker for file in found[2].files] == [
-        "sys_platform == 'win32'",
-        "sys_platform == 'linux' and python_version == '3.11'",
-    ]
-    assert made.companions == ()
-    assert lock(target(LINUX, STAND_IN, ORT, LIBRARIES)).companions == (
-        "onnxruntime",
-        "ortgpu-fix-libraries",
-    )
 
 
 def test_the_command_of_the_header_is_told_as_each_shell_takes_it() -> None:
@@ -528,21 +477,3 @@ def test_what_one_system_alone_needs_is_asked_for_by_no_other() -> None:
     ]
     alone = lock(*made.targets[1:])
     assert "14.44 ; sys_platform == 'win32' and python_version == '3.11'" in uv_lines(alone)
-
-
-def test_what_is_distinguished_by_python_needs_no_other_limit_of_it_in_uv() -> None:
-    """Of several systems the limit is that of each; a pin for all has the limit alone."""
-    document = tomllib.loads(
-        uv_lines(lock(target(LINUX, ORT), target(NEWER, ORT, CUBLAS), python="3.9"))
-    )
-
-    assert document["dependency-groups"]["gpu"] == [
-        "nvidia-cublas-cu12==12.8.4 ; sys_platform == 'linux' and python_version == '3.12'",
-        "onnxruntime-gpu==1.26.0 ; sys_platform == 'linux' and python_version >= '3.9'",
-    ]
-    assert document["tool"]["uv"]["override-dependencies"] == [
-        "onnxruntime ; sys_platform != 'linux' or python_version < '3.9'"
-    ]
-    assert document["tool"]["uv"]["constraint-dependencies"] == [
-        "numpy>=1.21.6 ; python_version >= '3.9'"
-    ]

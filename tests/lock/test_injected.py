@@ -263,23 +263,10 @@ def test_folders_that_people_have_are_written() -> None:
     assert f"\n{path}/onnxruntime-1.26.0-py3-none-any.whl \\\n" in requirements(made)
 
 
-@pytest.mark.parametrize("sha256", ["0" * 63, "0" * 64 + "\nRUN evil"])
-def test_what_is_no_hash_is_refused(sha256: str) -> None:
-    with pytest.raises(Error, match="lock-value-odd"):
-        requirements(lock(sha=sha256))
-
-
 def test_an_address_is_encoded() -> None:
     made = requirements(lock(address="a b${HOME} "))
 
     assert f"torch @ {CU128}/a%20b%24%7BHOME%7D%20/torch-2.10.0-py3-none-any.whl" in made
-
-
-@pytest.mark.parametrize(("name", "release"), [("a", "not a version"), ("a", "1\n--pre")])
-def test_what_is_no_pin_is_refused(name: str, release: str) -> None:
-    with pytest.raises(Error, match="lock-value-odd"):
-        pin_word(name, release)
-    assert pin_word("nvidia-cudnn-cu12", "9.1.0+x") == "nvidia-cudnn-cu12==9.1.0+x"
 
 
 OF_UV = ("command", "sha", "name")
@@ -375,3 +362,16 @@ def test_uv_reads_a_value_or_the_file_is_not_written(
     text = written(write, reader.lock(**{field: value}))
 
     assert text is None or reader.read(format_name, text) == usual
+
+
+@pytest.mark.parametrize(("name", "release"), [("a", "not a version"), ("a", "1\n--pre")])
+def test_what_is_no_pin_is_refused(name: str, release: str) -> None:
+    with pytest.raises(Error, match="lock-value-odd"):
+        pin_word(name, release)
+    assert pin_word("nvidia-cudnn-cu12", "9.1.0+x") == "nvidia-cudnn-cu12==9.1.0+x"
+
+
+@pytest.mark.parametrize("sha256", ["0" * 63, "0" * 64 + "\nRUN evil"])
+def test_what_is_no_hash_is_refused(sha256: str) -> None:
+    with pytest.raises(Error, match="lock-value-odd"):
+        requirements(lock(sha=sha256))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.markers import Marker
 
-import synthetic
-from ortgpu_fix.facts.document import from_json
-from ortgpu_fix.lock.markers import MarkerPlace, full_marker, marker_for, marker_place
+from ortgpu_fix.lock.markers import MarkerPlace, marker_for
 
 
 def place(text: str) -> MarkerPlace:
@@ -67,16 +65,3 @@ def test_it_holds_where_it_should_and_nowhere_else(
         environment = {axis: getattr(one, axis) for axis in MarkerPlace.__slots__}
         holds = not text or Marker(text).evaluate(environment)
         assert holds == (one in chosen)
-
-
-def test_where_a_machine_is() -> None:
-    document = synthetic.document(python="3.12.1")
-    document["platform"] = {"system": "windows", "machine": "x86_64"}
-
-    found = marker_place(from_json(document))
-
-    assert found == place("win32 AMD64 3.12")
-    assert full_marker(found) == (
-        "sys_platform == 'win32' and platform_machine == 'AMD64' and python_version == '3.12'"
-    )
-    assert all(one != other for one, other in combinations(PLACES, 2))
