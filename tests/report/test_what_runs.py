@@ -71,3 +71,11 @@ def test_a_line_leaves_room_for_a_head_however_wide_its_characters_are(
 
     assert [len(row.text) for row in arm.rows] == lines
     assert [row.head for row in arm.rows] == ["1.31.0", *("" for _ in lines[1:])]
+
+
+def test_what_runs_is_green_and_what_does_not_is_dim() -> None:
+    _, x86, _ = runs_sections(MATRIX, "580.65.06", ["5.2"], EN)
+
+    assert [(row.head, row.style) for row in x86.rows if row.head] == [
+        *(("1.31.0", "dim"), ("1.26.0", "dim"), ("1.23.0", "dim"), ("1.18.0", "green")),
+    ]
