@@ -12,7 +12,6 @@ import subprocess
 import threading
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,8 @@ from stand import CUDA, GOOD, HANG_UP, REQUIRES, Stand
 from ortgpu_fix.apply.apply_plan import Applied, apply
 from ortgpu_fix.apply.before_change import Allowed
 from ortgpu_fix.apply.chosen_wheels import ChosenWheel
-from ortgpu_fix.apply.environment_lock import hold_environment_lock
 from ortgpu_fix.apply.files_to_remove import installed_in_site
 from ortgpu_fix.apply.history import history_summary, recorded_changes
-from ortgpu_fix.apply.rollback import undo_last
 from ortgpu_fix.apply.state_folder import Site, size_of
 from ortgpu_fix.companions.build import library_wheel, placeholder_wheel
 from ortgpu_fix.errors import Error
@@ -340,21 +337,6 @@ def test_a_former_change_is_forgotten_by_the_next_and_only_by_a_good_one(stand: 
         stand.undo()
 
 
-def test_a_second_run_says_who_is_first(stand: Stand) -> None:
-    target = stand.venv.target()
-    site = Site.of(target)
-    site.state.mkdir()
-    with hold_environment_lock(site):
-        error = code_of(stand, stand.plan(GOOD), target=target)
-        with pytest.raises(Error, match="environment-locked"):
-            undo_last(site, ())
-
-    assert error.code == "environment-locked"
-    assert error.values["pid"] == os.getpid()
-    assert stand.unchanged()
-    stand.apply(stand.plan(GOOD))
-
-
 def test_lists_of_files_that_are_lost(stand: Stand) -> None:
     cudnn = "nvidia-cudnn-cu13 9.28.0.42"
     stand.have("onnxruntime 1.22.1", GOOD, "nvidia-cudnn-cu12 9.28.0.42", cudnn)
@@ -453,18 +435,6 @@ def test_an_index_that_fails_half_way(stand: Stand, fault: Fault) -> None:
 
     stand.server.behaviour.faults.clear()
     stand.apply(plan)
-
-
-def test_an_index_that_is_busy_for_a_while(stand: Stand) -> None:
-    """503 for a page and for a file: tried again after a pause, and then it is fine."""
-    for name in (GOOD.split()[0], stand.wheels[GOOD].name):
-        stand.server.behaviour.faults[name] = "busy"
-        stand.server.behaviour.times[name] = 1
-    environ = {**stand.uv().environ, "UV_HTTP_RETRIES": "3"}
-
-    stand.apply(stand.plan(*CUDA), uv=replace(stand.uv(), environ=environ))
-
-    assert stand.names()["onnxruntime-gpu"] == "1.26.0"
 
 
 def test_a_mirror_with_an_incomplete_set(stand: Stand, tmp_path: Path) -> None:

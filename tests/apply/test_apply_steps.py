@@ -146,13 +146,6 @@ def test_what_was_done_is_told_and_recorded(stand: Stand) -> None:
     assert not stand.site.stage.exists()
 
 
-def test_what_does_not_work_is_put_back(stand: Stand) -> None:
-    assert stand.refusal(works=False) == ("verify-failed", {"reason": "no GPU"})
-    assert stand.there() == BEFORE
-    assert stand.said[-1] == "restore"
-    assert (stand.purelib / "old" / "a.py").read_text() == "old"
-
-
 @pytest.mark.parametrize(
     ("more", "allowed", "code", "named"),
     [
@@ -195,15 +188,6 @@ def test_an_unfinished_change_comes_first(stand: Stand) -> None:
     (begun / "journal").write_text(encode(Begin(plan="x", removed=(), installed=(), present=())))
 
     assert stand.refusal() == ("unfinished-change", {"folder": stand.site.prefix})
-    assert stand.there() == BEFORE
-
-
-def test_nothing_is_left_of_what_could_not_be_staged(stand: Stand) -> None:
-    """uv's own cache keeps what has come, for the next run."""
-    stand.error = Error("index-unreachable")
-
-    assert stand.refusal()[0] == "index-unreachable"
-    assert not stand.site.stage.exists()
     assert stand.there() == BEFORE
 
 

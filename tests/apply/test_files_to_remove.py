@@ -13,9 +13,7 @@ import pytest
 from example_target import target_at
 
 from ortgpu_fix.apply.environment_files import (
-    bytecode,
     derived,
-    recorded_files,
 )
 from ortgpu_fix.apply.files_to_remove import files_to_remove, installed_in_site
 from ortgpu_fix.apply.state_folder import Site, plain_paths
@@ -126,38 +124,6 @@ def test_what_record_names_outside_of_the_environment_stays(tree: Tree) -> None:
     }
 
 
-def test_what_is_gone_already_is_not_set_aside(tree: Tree) -> None:
-    tree.have("old", "a.py", "b.py")
-    (tree.purelib / "b.py").unlink()
-    (tree.purelib / "b.py").symlink_to("nowhere")
-    (tree.purelib / "a.py").unlink()
-
-    assert "a.py" not in tree.removed("old")
-    assert "b.py" in tree.removed("old")  # the link is there, wherever it leads
-
-
-def test_in_the_folder_that_all_builds_share_nothing_is_left(tree: Tree) -> None:
-    tree.have("onnxruntime", "onnxruntime/a.py")
-    tree.put("onnxruntime/left.so")
-    tree.have("helper", "onnxruntime/theirs.py")
-
-    removed = tree.removed("onnxruntime")
-    assert "onnxruntime/left.so" in removed
-    assert "onnxruntime/theirs.py" not in removed
-    tree.have("old", "elsewhere.py")
-    assert "onnxruntime/left.so" not in tree.removed("old")
-
-
-def test_what_comes_takes_the_place_of_what_is_there(tree: Tree) -> None:
-    tree.put("new.py")
-    tree.put("new/__pycache__/a.cpython-311.pyc")
-    tree.put("new-1.dist-info/OLD")
-
-    assert tree.removed(
-        incoming={"new.py": "", "new/a.py": "", "absent.py": ""}, whole=("new-1.dist-info",)
-    ) == {"new.py", "new/__pycache__/a.cpython-311.pyc", "new-1.dist-info/OLD"}
-
-
 @pytest.mark.parametrize(
     ("more", "code"),
     [
@@ -228,15 +194,6 @@ def test_what_lies_below_the_environments_own_stays(
     assert tree.refusal("old") == ("installed-outside", {"name": "old", "path": below})
 
 
-def test_what_is_here_is_told_by_its_folder_links_followed(tree: Tree, tmp_path: Path) -> None:
-    tree.have("One_Two", "a.py")
-    (tmp_path / "link").symlink_to(tree.purelib)
-    linked = str(tmp_path / "link" / "b-1.dist-info")
-    tree.installed.append(Installed(name="b", version="2", metadata_path=linked))
-
-    assert installed_in_site(tree.target(), tree.site) == [("one-two", "1"), ("b", "2")]
-
-
 SHA = hashlib.sha256(b"x").hexdigest()
 
 
@@ -281,22 +238,6 @@ def test_nothing_is_written_outside_nor_over_a_folder(tree: Tree, tmp_path: Path
     assert tree.removed(incoming={"linked": ""}) == {"linked"}
 
 
-def test_the_bytecode_of_modules_alone(tree: Tree) -> None:
-    for name in (
-        *("a.cpython-311.pyc", "a.cpython-311.opt-2.pyc", "a.pypy39.pyc"),
-        *("a.cpython-311.pyc.1234", "b.cpython-311.pyc", "a.txt", "a.pyc"),
-    ):
-        tree.put(f"p/__pycache__/{name}")
-    module = str(tree.purelib / "p" / "a.py")
-
-    found = {Path(path).name for path in bytecode([module, str(tree.purelib / "q" / "a.py")])}
-    assert found == {
-        *("a.cpython-311.pyc", "a.cpython-311.opt-2.pyc", "a.pypy39.pyc"),
-        "a.cpython-311.pyc.1234",
-    }
-    assert list(bytecode([str(tree.purelib / "p" / "a.so")])) == []
-
-
 def test_what_came_of_files_since_is_bytecode_and_links_beside_them(tree: Tree) -> None:
     """NVIDIA's TensorRT-RTX makes such links when it is imported."""
     for name in ("p/lib.so.1.7", "p/other.so.1", "p/a.py", "p/__pycache__/a.cpython-311.pyc"):
@@ -313,13 +254,3 @@ def test_what_came_of_files_since_is_bytecode_and_links_beside_them(tree: Tree) 
         *("lib.so.1", "lib.so", "a.cpython-311.pyc"),
     }
     assert [Path(path).name for path in derived({str(folder / "a.py")})] == ["a.cpython-311.pyc"]
-
-
-def test_a_row_without_a_path_is_no_file(tree: Tree) -> None:
-    row = tree.have("old", "a.py")
-    record = Path(row.metadata_path, "RECORD")
-    record.write_text(f",,\n\n{record.read_text()}")
-
-    assert recorded_files(row.metadata_path) == {
-        str(tree.purelib / name) for name in ("a.py", "old-1.dist-info/RECORD")
-    }

@@ -12,8 +12,6 @@ from ortgpu_fix.errors import Error
 from support.local_index import make_wheel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layout of a venv of Unix")
-PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-SITE = f"lib/{PYTHON}/site-packages"
 HOSTILE = {
     "evil-1.0.data/data/PYVENV.CFG": "wheel-overwrites",  # the same file on Windows
     "bystander/__init__.py": "wheel-overwrites",

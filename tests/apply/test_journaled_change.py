@@ -11,10 +11,8 @@ import pytest
 from disk_steps import Steps, flushed
 
 from ortgpu_fix.apply import journaled_change
-from ortgpu_fix.apply.environment_files import fingerprint
 from ortgpu_fix.apply.journal import (
     Begin,
-    Install,
     Record,
     Written,
     decode,
@@ -23,7 +21,6 @@ from ortgpu_fix.apply.journaled_change import (
     Incoming,
     JournaledChange,
     move,
-    move_folder,
     sync_files,
 )
 from ortgpu_fix.apply.state_folder import Site
@@ -57,32 +54,6 @@ def put(site: Site, name: str, text: str = "x") -> str:
 
 def records(change: JournaledChange) -> tuple[Record, ...]:
     return decode((change.folder / "journal").read_text("utf-8"))[1:]
-
-
-def test_what_comes_is_recorded_before_it_is_moved(site: Site, change: JournaledChange) -> None:
-    Path(site.purelib, "there").mkdir()
-    sources = [put(site, f".ortgpu-fix/stage/{at}", "new" * at) for at in (1, 2)]
-    goals = [f"{site.purelib}/there/z.py", f"{site.purelib}/new/a.py"]
-    seen = tuple(map(fingerprint, sources))
-    coming = [Incoming(goal, source, "ab") for goal, source in zip(goals, sources, strict=True)]
-
-    change.place(coming, [f"{site.purelib}/new"], [f"{site.purelib}/empty/inner"])
-
-    assert records(change) == (
-        Install(
-            created=("new/a.py", "there/z.py"),
-            whole=("new",),
-            standing=("there",),
-            folders=("empty/inner",),
-            sizes=(6, 3),
-            hashes=("ab", "ab"),
-        ),
-        Written(seen=(seen[1], seen[0])),
-    )
-    assert [Path(goal).read_text() for goal in goals] == ["new", "newnew"]
-    assert Path(site.purelib, "empty", "inner").is_dir()
-    assert not any(map(os.path.exists, sources))
-    assert change.touched
 
 
 def test_a_copy_with_another_time_is_recorded_once_more(
@@ -152,52 +123,6 @@ def test_all_files_that_come_are_flushed(site: Site, steps: Steps) -> None:
 
     with pytest.raises(FileNotFoundError):
         sync_files([*paths, f"{site.purelib}/not-there"])
-
-
-def test_a_folder_on_another_filesystem_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def elsewhere(*_: object) -> None:
-        raise OSError(18, "Invalid cross-device link")
-
-    source, goal = tmp_path / "a", tmp_path / "b"
-    source.mkdir()
-    monkeypatch.setattr(os, "rename", elsewhere)
-
-    move_folder(str(source), str(goal))
-    assert (source.exists(), goal.is_dir()) == (False, True)
-
-    def refused(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "rename", refused)
-    with pytest.raises(PermissionError):
-        move_folder(str(goal), str(source))
-
-
-def test_a_copy_keeps_mode_and_time_and_a_link_stays_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.replace
-
-    def only_beside(one: str, other: str) -> None:
-        if not one.endswith(".ortgpu-fix.tmp"):
-            raise OSError(18, "Invalid cross-device link")
-        real(one, other)
-
-    monkeypatch.setattr(os, "replace", only_beside)
-    (tmp_path / "a").write_text("x")
-    (tmp_path / "a").chmod(0o640)
-    os.utime(tmp_path / "a", ns=(10**18, 10**18))
-    (tmp_path / "link").symlink_to("nowhere")
-
-    move(str(tmp_path / "a"), str(tmp_path / "b"))
-    move(str(tmp_path / "link"), str(tmp_path / "moved"))
-
-    about = (tmp_path / "b").stat()
-    assert (about.st_mode & 0o7777, about.st_mtime_ns) == (0o640, 10**18)
-    assert (tmp_path / "moved").readlink() == Path("nowhere")
-    assert {path.name for path in tmp_path.iterdir()} == {"b", "moved"}
 
 
 def test_on_windows_a_file_that_is_looked_at_is_waited_for_a_while(

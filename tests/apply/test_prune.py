@@ -22,8 +22,6 @@ from ortgpu_fix.apply.journal import Begin, Mark, MovedFiles, Record, encode
 from ortgpu_fix.apply.journaled_change import move
 from ortgpu_fix.apply.rollback import (
     discard_stage,
-    pending_recovery,
-    recover_interrupted,
     roll_back,
     undo_last,
 )
@@ -62,18 +60,6 @@ def record(site: Site, number: int, *more: Record) -> Path:
 
 def kept(site: Site) -> list[int]:
     return [number for number, _ in change_folders(site)]
-
-
-def test_changes_are_in_the_order_of_their_numbers(site: Site) -> None:
-    for number in (9, 10, 2):
-        record(site, number, COMMIT)
-    for name in ("0", "01", "x", "1x", "1234567890"):
-        (site.state / name).mkdir()
-
-    assert kept(site) == [10, 9, 2]
-    assert [(row.number, row.state, row.begin) for row in recorded_changes(site)] == [
-        *((number, "committed", begin(number)) for number in (10, 9, 2)),
-    ]
 
 
 def test_the_newest_that_was_done_is_kept_and_what_is_unfinished(site: Site) -> None:
@@ -129,41 +115,6 @@ def killed_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ortgpu_fix.apply.history.delete_journal", dying)
 
 
-@pytest.mark.parametrize("stuck", [1, 3])
-def test_what_came_after_a_change_that_cannot_be_removed_stays(
-    site: Site, monkeypatch: pytest.MonkeyPatch, stuck: int
-) -> None:
-    sizes = {}
-    for number in (1, 2, 3):
-        folder = record(site, number, COMMIT)
-        sizes[number] = 1 + (folder / "journal").stat().st_size
-
-    def refuse(folder: Path) -> None:
-        if folder.name == str(stuck):
-            raise PermissionError(13, "Permission denied", str(folder))
-        delete_journal(folder)
-
-    monkeypatch.setattr("ortgpu_fix.apply.history.delete_journal", refuse)
-    stays = [number for number in (3, 2, 1) if number >= stuck]
-
-    assert discard_undo_data(site) == sum(sizes[number] for number in stays)
-    assert kept(site) == stays
-
-
-def test_what_cannot_be_removed_is_counted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    record(site, 1, COMMIT)
-    newest = record(site, 2, COMMIT)
-
-    def refuse(folder: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(folder))
-
-    monkeypatch.setattr("ortgpu_fix.apply.history.delete_journal", refuse)
-
-    assert prune_history(site) == 1 + len((site.state / "1" / "journal").read_bytes())
-    assert newest.exists()
-    assert kept(site) == [2, 1]
-
-
 def test_forgetting_asks_first_where_something_is_unfinished(site: Site) -> None:
     assert discard_undo_data(site) == 0
     record(site, 1, COMMIT)
@@ -211,19 +162,6 @@ def test_what_changed_since_is_what_is_another_version_now() -> None:
     assert changed_since(change, [("gone", "0"), ("here", "1")]) == ("gone", "other")
 
 
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [(b"\xff", 1), (b"\n\n\xff\n", 3), (b'\n{"step": "undo"\n\xff', 3)],
-)
-def test_a_journal_in_another_encoding_names_its_line(site: Site, data: bytes, line: int) -> None:
-    folder = record(site, 1)
-    (folder / "journal").write_bytes(data)
-
-    with pytest.raises(Error) as caught:
-        read_journal(site, folder)
-    assert (caught.value.code, caught.value.values) == ("journal-damaged", {"line": line})
-
-
 def test_a_journal_that_is_no_file_is_damaged_and_none_is_empty(site: Site) -> None:
     folder = record(site, 1)
     (folder / "journal").unlink()
@@ -233,27 +171,6 @@ def test_a_journal_that_is_no_file_is_damaged_and_none_is_empty(site: Site) -> N
     with pytest.raises(Error) as caught:
         read_journal(site, folder)
     assert (caught.value.code, caught.value.values) == ("journal-damaged", {"line": 0})
-
-
-@pytest.mark.parametrize(
-    ("path", "believed"),
-    [
-        *(("a/b.py", True), ("../bin/tool", True), ("../../outside", False)),
-        *((".ortgpu-fix/1/aside/0", False), (".ortgpu-fix-user/file", True)),
-    ],
-)
-def test_a_journal_may_name_what_is_in_the_environment_alone(
-    site: Site, path: str, *, believed: bool
-) -> None:
-    folder = record(site, 1, moved((path, "0")))
-
-    if believed:
-        assert len(read_journal(site, folder)) == 2
-    else:
-        with pytest.raises(Error) as caught:
-            read_journal(site, folder)
-        assert caught.value.code == "journal-outside"
-        assert caught.value.values == {"path": path, "folder": folder}
 
 
 def test_twelve_differences_are_named(site: Site) -> None:
@@ -279,24 +196,6 @@ def test_what_is_lost_is_named_and_nothing_is_moved(site: Site) -> None:
             roll_back(site, folder, allow_changed=allowed)
         assert (caught.value.code, caught.value.values) == ("undo-impossible", {"paths": "b.py"})
     assert not Path(site.purelib, "a.py").exists()
-
-
-def test_every_unfinished_change_is_rolled_back_and_then_it_is_said(site: Site) -> None:
-    said: list[str] = []
-    assert recover_interrupted(site, lambda: said.append("nothing")) == ()
-    record(site, 1, COMMIT)
-    assert not pending_recovery(site)
-    assert recover_interrupted(site, lambda: said.append("nothing")) == ()
-    assert said == []
-    record(site, 2, moved(("a.py", "0")))
-    record(site, 3, moved(("b.py", "0")), UNDO)
-    assert pending_recovery(site)
-
-    found = recover_interrupted(site, lambda: said.append(Path(site.purelib, "a.py").read_text()))
-
-    assert [(row.number, row.state) for row in found] == [(3, "undoing"), (2, "open")]
-    assert said == ["x"]
-    assert kept(site) == [1]
 
 
 def test_a_file_that_cannot_be_put_back_is_named_and_the_others_are(

@@ -17,7 +17,6 @@ from disk_steps import Steps, flushed
 from ortgpu_fix.apply import environment_lock, history, rollback
 from ortgpu_fix.apply import state_folder as state
 from ortgpu_fix.apply.environment_lock import hold_environment_lock
-from ortgpu_fix.apply.history import recorded_changes
 from ortgpu_fix.apply.journal import Begin
 from ortgpu_fix.apply.journaled_change import Incoming, JournaledChange
 from ortgpu_fix.apply.rollback import recover_interrupted, undo_last
@@ -121,21 +120,6 @@ def test_back_from_a_good_end(world: World) -> None:
     assert not world.site.state.exists()
 
 
-def test_what_is_left_of_an_undo_that_ended_too_early_goes_with_the_next_run(world: World) -> None:
-    world.change().commit()
-
-    def killed() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        undo_last(world.site, [("new", "1")], killed)
-    assert [one.state for one in recorded_changes(world.site)] == ["nothing"]
-    assert world.state() == world.before
-
-    assert recover_interrupted(world.site) == ()
-    assert not world.site.state.exists()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_is_back_is_on_the_disk_before_the_journal_goes(world: World, steps: Steps) -> None:
     change = world.change()
@@ -168,16 +152,6 @@ def test_a_folder_in_the_place_of_a_file_goes_where_that_is_allowed(
     undo_last(world.site, [("new", "1")], allow_changed=True)
 
     assert world.state() == world.before
-
-
-def test_a_folder_that_stood_empty_before_stands_afterwards(world: World) -> None:
-    (world.purelib / "new").mkdir()
-    before = world.state()
-
-    world.change()
-    recover_interrupted(world.site)
-
-    assert world.state() == before
 
 
 def test_a_folder_comes_back_itself_not_one_like_it(world: World) -> None:

@@ -11,9 +11,7 @@ from ortgpu_fix.apply.state_folder import (
     Site,
     check_state_folder,
     plain_paths,
-    prepare_state_folder,
     remove_tree,
-    size_of,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="paths of Unix")
@@ -54,18 +52,6 @@ def test_links_of_the_folder_are_followed_and_that_of_the_file_is_not(site: Site
     }
 
 
-def test_a_folder_weighs_what_its_files_do(tmp_path: Path) -> None:
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "a").write_bytes(b"1" * 10)
-    (tmp_path / "inner" / "b").write_bytes(b"1" * 500)
-    (tmp_path / "link").symlink_to("inner/b")
-
-    assert size_of(tmp_path) == 10 + 500 + len("inner/b")
-    assert size_of(tmp_path / "nothing") == 0
-    assert remove_tree(tmp_path / "inner") == 0
-    assert not (tmp_path / "inner").exists()
-
-
 def test_what_a_link_leads_to_stays(tmp_path: Path) -> None:
     outside, tree = tmp_path / "outside", tmp_path / "tree"
     outside.mkdir()
@@ -80,16 +66,6 @@ def test_what_a_link_leads_to_stays(tmp_path: Path) -> None:
     assert not tree.exists()
     remove_tree(tmp_path / "link")
     assert (outside / "file").read_text() == "x"
-
-
-def test_nothing_is_left_of_the_test_of_writing(site: Site) -> None:
-    before = {folder: set(Path(folder).iterdir()) for folder in site}
-    prepare_state_folder(site)
-
-    assert site.state.is_dir()
-    assert list(site.state.iterdir()) == []
-    site.state.rmdir()
-    assert {folder: set(Path(folder).iterdir()) for folder in site} == before
 
 
 def test_a_file_with_the_name_of_a_change_is_no_reason_to_refuse(site: Site) -> None:

@@ -12,18 +12,14 @@ import pytest
 
 from ortgpu_fix.apply.staged_tree import (
     StagedTree,
-    break_hardlinks,
     read_staged_tree,
-    writes_in_place,
 )
 from ortgpu_fix.apply.state_folder import Site
 from ortgpu_fix.errors import Error
-from ortgpu_fix.facts.target import Installed
 from ortgpu_fix.plan.wheels import Wheel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the layouts of Unix")
 VENV = "lib/python3.11/site-packages"
-SHA_OF_X = hashlib.sha256(b"x").hexdigest()
 
 
 class Tree:
@@ -160,37 +156,6 @@ def test_what_is_not_whole_is_not_installed(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "digest"),
-    [
-        (
-            "a.py,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE,1",
-            hashlib.sha256(b"x").hexdigest(),
-        ),
-        (
-            "a.py,sha256=LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE",
-            hashlib.sha256(b"x").hexdigest(),
-        ),
-        ("a.py,md5=9dd4e461268c8034f5c8564e155c67a6,1", ""),
-        ("a.py,sha256=!,1", ""),
-        ("a.py", ""),
-    ],
-)
-def test_a_hash_is_what_record_says_in_the_way_of_the_standard(
-    tree: Tree, row: str, digest: str
-) -> None:
-    tree.add("a", "a.py")
-    record = tree.folder / VENV / "a-1.0.dist-info" / "RECORD"
-    record.write_text(f"\n{row}\na-1.0.dist-info/METADATA,,\n,,\na-1.0.dist-info/RECORD,,\n")
-
-    read = tree.read()
-
-    assert read.hashes[str(tree.environment / VENV / "a.py")] == digest
-    assert tree.goals(read) == {
-        f"{VENV}/{name}" for name in ("a.py", "a-1.0.dist-info/METADATA", "a-1.0.dist-info/RECORD")
-    }
-
-
-@pytest.mark.parametrize(
     ("path", "goal"),
     [
         ("../../../bin/tool", "usr/local/bin/tool"),
@@ -205,16 +170,6 @@ def test_where_what_is_no_module_belongs(tree: Tree, path: str, goal: str) -> No
 
     read = tree.read(tree.site("usr/lib/python3/dist-packages", "usr/local/bin"))
     assert goal in tree.goals(read)
-
-
-def test_a_distribution_is_found_by_its_name_and_version_however_written(tree: Tree) -> None:
-    tree.add("a-b", "a.py")
-    [wheel] = tree.wheels
-    assert tree.read().infos
-
-    for other in (wheel._replace(version="1.1"), wheel._replace(name="a")):
-        tree.wheels = [other]
-        assert tree.refusal().values == {"said": f"{other.name} {other.version} was not installed"}
 
 
 @pytest.mark.parametrize("kind", ["link", "folder"])
@@ -247,65 +202,3 @@ def test_two_wheels_with_one_path(tree: Tree) -> None:
     tree.add("d", "shared.py", text="another")
     error = tree.refusal()
     assert (error.code, error.values["owner"]) == ("wheel-overwrites", "d")
-
-
-@pytest.mark.parametrize(
-    ("tools", "expected"),
-    [
-        (["pip", None, "our poetry"], False),
-        (["pip", "Poetry 2.5.1"], True),
-        (["pdm", "uv"], True),
-    ],
-)
-def test_the_tools_that_write_in_place(tools: list[str | None], *, expected: bool) -> None:
-    installed = [Installed("a", "1", "a-1.dist-info", installer=tool) for tool in tools]
-
-    assert writes_in_place(installed) is expected
-
-
-def test_what_other_builds_write_into_is_no_link_into_the_cache(tree: Tree) -> None:
-    """All but the CUDA provider, which is large, and which no CPU build has."""
-    paths = "onnxruntime/capi/state.so", "onnxruntime/__init__.py", "nvidia/x.so"
-    provider = "onnxruntime/capi/libonnxruntime_providers_cuda.so"
-    tree.add("a", *paths, provider)
-    files = [tree.folder / VENV / path for path in (*paths, provider)]
-    files[0].chmod(0o751)
-    links = [tree.folder / f"cache-{number}" for number in range(len(files))]
-    for link, file in zip(links, files, strict=True):
-        link.hardlink_to(file)
-
-    (own := files[0].with_name("own.so")).write_text("x")
-    before = own.stat().st_ino
-
-    break_hardlinks(tree.folder, tree.site(), tree.wheels)
-
-    assert own.stat().st_ino == before
-    pairs = zip(links, files, strict=True)
-    assert [link.samefile(file) for link, file in pairs] == [False, False, True, True]
-    assert files[0].read_text() == "x"
-    assert {*files[0].parent.iterdir()} == {files[0], files[3], own}
-    assert files[0].stat().st_mode == links[0].stat().st_mode
-    assert files[0].stat().st_mtime_ns == links[0].stat().st_mtime_ns
-    assert tree.read().hashes[str(tree.environment / VENV / paths[0])] == SHA_OF_X
-
-
-def test_what_only_looks_like_metadata_or_bytecode_is_neither(tree: Tree) -> None:
-    tree.add("a", "a.py")
-    (tree.folder / "a-1.0").mkdir()
-    tree.write("__pycache__/a.cpython-311.pyc.140211")  # of a compiler that was ended
-    tree.write("cached/a.pyc")
-
-    read = tree.read()
-
-    info = f"{VENV}/a-1.0.dist-info"
-    assert read.infos == (str(tree.environment / info),)
-    assert tree.goals(read) == {
-        f"{VENV}/a.py",
-        *(f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD")),
-    }
-
-
-def test_scripts_go_where_the_environment_has_them(tree: Tree) -> None:
-    tree.add("a", "../../../Scripts/tool")
-
-    assert "tools/tool" in tree.goals(tree.read(tree.site(scripts="tools")))

@@ -226,19 +226,3 @@ def test_it_is_written_again_and_again_until_the_end(
     assert running
     assert not any(thread.is_alive() for thread in running)
     assert set(library.folders) == {str(tmp_path)}
-
-
-@linux
-def test_what_cannot_be_written_early_is_written_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failures: list[object] = []
-    monkeypatch.setattr(threading, "excepthook", failures.append)
-    monkeypatch.setattr(staging, "_SECONDS", 0.001)
-    for folder, library in ((tmp_path / "none", CLibrary()), (tmp_path, object())):
-        monkeypatch.setattr(ctypes, "CDLL", lambda _, library=library: library)
-        with written_early(folder):
-            running = writers()
-        for thread in running:
-            thread.join(20)
-    assert failures == []

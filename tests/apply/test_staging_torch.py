@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pytest
 from command import run_here
@@ -221,16 +219,6 @@ def test_what_is_not_the_matrix_s_is_shown_before_the_download(
     assert not (stand.venv.site / ".ortgpu-fix").exists()
 
 
-def test_an_index_without_parts_of_files(stand: Stand) -> None:
-    stand.torch.behaviour.no_ranges = True
-
-    stand.apply(pair(stand))
-    stand.torch.behaviour.no_ranges = False
-
-    assert stand.has()["torch"] == "2.10.0+cu128"
-    assert stand.is_clean()
-
-
 def test_each_package_comes_from_its_own_index(stand: Stand) -> None:
     stand.apply(pair(stand))
 
@@ -242,21 +230,6 @@ def test_each_package_comes_from_its_own_index(stand: Stand) -> None:
     assert (stand.venv.site / "torch/version.py").is_file()
     assert not list(stand.venv.site.rglob("libcudnn.so.x"))  # the mirror's
     assert not list(stand.venv.site.glob("torch-*/direct_url.json"))
-
-
-def test_with_links_to_another_host(stand: Stand) -> None:
-    with LocalIndex(stand.torch.folder) as files:
-        stand.torch.host = files.url.removesuffix("/simple")
-        stand.apply(pair(stand))
-        asked = [line for line in files.behaviour.requests if line.endswith(".whl")]
-        asked = [line for line in asked if line.startswith("GET")]  # whole, not in parts
-    stand.torch.host = ""
-
-    assert {unquote(line).partition("/torch")[2].partition("-")[0] for line in asked} >= {
-        "",
-        "vision",
-    }
-    assert stand.has()["torch"] == "2.10.0+cu128"
 
 
 def test_a_torch_of_the_default_index_with_a_toolkit(stand: Stand, tmp_path: Path) -> None:
@@ -302,29 +275,6 @@ def test_metadata_that_contradict_the_plan_change_nothing(stand: Stand, tmp_path
 
     assert error.code == "requirements-impossible"
     assert "nvidia-cudnn-cu12==9.1.0.70" in str(error.values["said"])
-
-
-def test_a_version_that_is_gone_changes_nothing(stand: Stand) -> None:
-    error = stand.refused(pair(stand, torch="2.10.2+cu128"))
-
-    assert error.code == "index-lacks-version"
-    assert error.values["offers"] == "2.9.1+cu128, 2.10.0+cu128"
-
-
-def test_offline_from_a_folder(stand: Stand, folders: dict[str, Path], tmp_path: Path) -> None:
-    wheels = tmp_path / "wheels"
-    wheels.mkdir()
-    for line in (*OUR_OWN, *ORDINARY):
-        name, version = line.split()
-        for path in folders["main"].glob(f"{name.replace('-', '_')}-{version}-*.whl"):
-            shutil.copy(path, wheels)
-    for path in folders["torch"].glob("torch*+cu128*_x86_64.whl"):
-        shutil.copy(path, wheels)
-
-    stand.apply(pair(stand), find_links=wheels, offline=True)
-
-    assert stand.has()["torch"] == "2.10.0+cu128"
-    assert stand.torch.behaviour.requests == stand.main.behaviour.requests == []
 
 
 def test_the_command_line_asks_the_mirror_and_says_what_it_has_instead(

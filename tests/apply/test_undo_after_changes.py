@@ -27,8 +27,6 @@ from support.standin_wheels import Venv, clean_environment, find_uv, state_of
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills a process group")
 CPU = "onnxruntime 1.22.1"
 OTHER = "onnxruntime-gpu 1.31.1"
-MOMENTS = ("set-aside", "half-placed", "placed")
-"""After which step an apply is killed."""
 
 
 def killed_apply(stand: Stand, moment: str) -> Site:

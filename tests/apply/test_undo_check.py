@@ -10,7 +10,6 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import pytest
 from ortgpu_fix.apply.environment_files import COPY, fingerprint
 from ortgpu_fix.apply.journal import (
     Begin,
-    Fingerprint,
     Install,
     Mark,
     MovedFiles,
@@ -40,10 +38,6 @@ OLD, NEW = b"from before", b"of the wheel"
 DIGEST = hashlib.sha256(NEW).hexdigest()
 MOVED, CREATED = "p/moved.py", "p/created.py"
 BEGIN = Begin(plan="x", removed=("a",), installed=(("b", "1"),), when="now", present=())
-
-
-NOTHING = Begin(plan="x", removed=(), installed=(), present=())
-COMMIT = Mark(step="commit")
 
 
 def write(path: Path, data: bytes, when: int) -> None:
@@ -259,158 +253,27 @@ def test_a_link_in_the_place_of_a_folder_would_lead_elsewhere(tmp_path: Path) ->
     ]
 
 
-@dataclass
-class Tree:
-    """An environment, and the folder of a change."""
-
-    site: Site
-    folder: Path
-    records: list[Record] = field(default_factory=lambda: [NOTHING])
-
-    def path(self, name: str) -> Path:
-        path = Path(self.site.purelib, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path
-
-    def put(self, name: str, text: str = "old") -> Fingerprint:
-        """Write a file with a certain time."""
-        self.path(name).write_text(text)
-        os.utime(self.path(name), ns=(10**18, 10**18))
-        found = fingerprint(str(self.path(name)))
-        assert found is not None
-        return found
-
-    def back_up(self, name: str) -> Path:
-        """Set a file aside; return where it is now."""
-        seen = (self.put(name),)
-        aside = self.folder / "aside" / "0"
-        self.path(name).rename(aside)
-        self.records.append(MovedFiles(moves=((name, "0"),), seen=seen))
-        return aside
-
-    def come(self, name: str, text: str = "new", *, seen: bool = True) -> None:
-        """Let a file come."""
-        made = self.put(name, text)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        self.records += [
-            Install(created=(name,), whole=(), standing=(), sizes=(len(text),), hashes=(digest,)),
-            Written(seen=(made,) if seen else ()),
-        ]
-
-    def compared(self, *more: Record) -> dict[str, set[str]]:
-        """Return what differs, relative to the packages."""
-        found = compare(self.site, self.folder, (*self.records, *more))
-        rows = {name: getattr(found, name) for name in Comparison.__slots__}
-        return {
-            name: {os.path.relpath(path, self.site.purelib) for path in paths}
-            for name, paths in rows.items()
-            if paths
-        }
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    purelib, folder = tmp_path / "lib", tmp_path / "lib" / ".ortgpu-fix" / "1"
-    (folder / "aside").mkdir(parents=True)
-    site = Site(
-        purelib=str(purelib),
-        platlib=str(purelib),
-        scripts=str(tmp_path / "bin"),
-        prefix=str(tmp_path),
-    )
-    return Tree(site, folder)
-
-
-def test_links_are_compared_by_where_they_lead(tree: Tree) -> None:
-    aside = tree.folder / "aside" / "0"
-    tree.path("link").symlink_to("one")
-    seen = fingerprint(str(tree.path("link")))
+def test_links_are_compared_by_where_they_lead(tmp_path: Path) -> None:
+    change = Change(tmp_path)
+    aside, here = change.folder / "aside/0-moved.py", change.purelib / MOVED
+    aside.symlink_to("one")
+    seen = fingerprint(str(aside))
     assert seen is not None
-    tree.path("link").rename(aside)
-    tree.records.append(MovedFiles(moves=(("link", "0"),), seen=(seen,)))
-    tree.path("link").symlink_to("two")
-    os.utime(tree.path("link"), ns=(seen[2], seen[2]), follow_symlinks=False)
+    moved = MovedFiles(moves=((MOVED, "0-moved.py"),), seen=(seen,))
+    for leads, differs in (("two", ["changed moved.py"]), ("one", [])):
+        here.unlink(missing_ok=True)
+        here.symlink_to(leads)
+        os.utime(here, ns=(seen[2], seen[2]), follow_symlinks=False)
 
-    assert tree.compared() == {"changed": {"link"}}
-    tree.path("link").unlink()
-    tree.path("link").symlink_to("one")
-    os.utime(tree.path("link"), ns=(seen[2], seen[2]), follow_symlinks=False)
-    assert tree.compared() == {}
+        assert change.differs(moved) == differs
 
 
-def test_a_file_among_the_metadata_that_is_back_already_is_nobody_s(tree: Tree) -> None:
-    """The folder went and came under one name, and an undo was killed on its way."""
-    tree.back_up("new-1.dist-info/notes").rename(tree.path("new-1.dist-info/notes"))
-    whole = ("new-1.dist-info",)
-    tree.records.append(Install(created=(), whole=whole, standing=(), sizes=(), hashes=()))
-    assert tree.compared(Mark(step="undo")) == {}
-
-    tree.put("new-1.dist-info/more")
-    assert tree.compared(Mark(step="undo")) == {"changed": {"new-1.dist-info/more"}}
-
-
-def test_the_most_telling_difference_comes_first(tree: Tree) -> None:
-    root = tree.site.purelib
-    found = Comparison(
-        changed={f"{root}/b.py", f"{root}/a.py"},
-        lost={f"{root}/z.py"},
-        came={f"{root}/onnxruntime-1.dist-info"},
-        theirs={f"{root}/theirs.py"},
+def test_the_most_telling_difference_comes_first(tmp_path: Path) -> None:
+    site = Change(tmp_path).site
+    changed, lost, came = (
+        {f"{site.purelib}/{name}" for name in names}
+        for names in (("b.py", "a.py"), ("z.py",), ("onnxruntime-1.dist-info",))
     )
+    found = Comparison(changed=changed, lost=lost, came=came)
 
-    assert found.differences(tree.site) == ("onnxruntime-1.dist-info", "z.py", "a.py", "b.py")
-
-
-def distribution(tree: Tree, name: str, *files: str) -> None:
-    info = f"{name}-1.dist-info"
-    for file in files:
-        tree.put(file)
-    tree.put(f"{info}/RECORD", "".join(f"{file},,\n" for file in (*files, f"{info}/RECORD")))
-
-
-def test_who_came_later_and_shares_the_folder_is_named_with_all_its_files(tree: Tree) -> None:
-    tree.back_up("onnxruntime/old.py")
-    distribution(tree, "onnxruntime", "onnxruntime/theirs.py")
-    distribution(tree, "other", "other/a.py")
-
-    assert tree.compared() == {
-        "came": {"onnxruntime-1.dist-info"},
-        "theirs": {
-            "onnxruntime/theirs.py",
-            "onnxruntime-1.dist-info",
-            "onnxruntime-1.dist-info/RECORD",
-        },
-    }
-
-
-def test_who_was_there_before_has_not_come(tree: Tree) -> None:
-    tree.back_up("onnxruntime/old.py")
-    distribution(tree, "onnxruntime", "onnxruntime/theirs.py")
-    tree.records[0] = Begin(
-        plan="x", removed=(), installed=(), present=("onnxruntime-1.dist-info",)
-    )
-
-    assert tree.compared() == {}
-
-
-def test_a_file_of_the_change_that_another_owns_as_well_stays(tree: Tree) -> None:
-    tree.come("shared/licence")
-    distribution(tree, "later", "shared/own.py")
-    tree.put("later-1.dist-info/RECORD", "shared/own.py,,\nshared/licence,,\n")
-
-    assert tree.compared() == {"stays": {"shared/licence"}}
-
-
-def test_nobody_s_other_files_go_with_who_came_later(tree: Tree) -> None:
-    """What another distribution owns as well, and Python itself."""
-    tree.back_up("onnxruntime/old.py")
-    distribution(tree, "onnxruntime", "onnxruntime/theirs.py", "common/both.py")
-    distribution(tree, "other", "common/both.py")
-    tree.put("../pyvenv.cfg", "home = /usr")
-    tree.put(
-        "onnxruntime-1.dist-info/RECORD", "onnxruntime/t.py,,\ncommon/both.py,,\n../pyvenv.cfg,,\n"
-    )
-
-    theirs = tree.compared()["theirs"]
-    assert "onnxruntime/t.py" in theirs
-    assert not {"common/both.py", "../pyvenv.cfg"} & theirs
+    assert found.differences(site) == ("onnxruntime-1.dist-info", "z.py", "a.py", "b.py")
