@@ -178,6 +178,12 @@ def test_one_place_cannot_have_two_versions() -> None:
     }
 
 
+def test_the_order_of_machines_changes_no_file() -> None:
+    linux, windows = target(LINUX, ORT), target(WINDOWS, ORT_WINDOWS)
+
+    assert locked_distributions(lock(windows, linux)) == locked_distributions(lock(linux, windows))
+
+
 @given(
     st.sampled_from([LINUX, WINDOWS]),
     st.sampled_from([Driver("535.104.12", "12.2"), Driver("551.61"), Driver(None, "11.8")]),

@@ -116,14 +116,22 @@ def test_onnxruntime_that_fails_once_torch_is_there() -> None:
     assert what.startswith("onnxruntime: crashed (")
 
 
-def test_torch_that_fails_once_onnxruntime_is_there() -> None:
-    wrong = torch({"product": 0.7, "convolution": 0.0, "error": None})
+@pytest.mark.parametrize(
+    ("product", "convolution", "said_of_it"),
+    [
+        (0.7, 0.0, "product off by 0.7, convolution by 0.0"),
+        (0.0, 0.7, "product off by 0.0, convolution by 0.7"),
+        (0.0, None, "product off by 0.0, convolution by None"),
+    ],
+)
+def test_torch_that_fails_once_onnxruntime_is_there(
+    product: float, convolution: float | None, said_of_it: str
+) -> None:
+    wrong = torch({"product": product, "convolution": convolution, "error": None})
     found = both(seen(ON_GPU), seen(WORKS, ON_GPU), seen(ON_GPU, wrong), seen(WORKS))
 
     assert found.verdict == "torch-conflict"
-    assert said(found) == [
-        ("torch-last-fails", f"torch on {CARD}: product off by 0.7, convolution by 0.0")
-    ]
+    assert said(found) == [("torch-last-fails", f"torch on {CARD}: {said_of_it}")]
 
 
 def test_a_process_that_torch_ends_after_onnxruntime() -> None:

@@ -173,24 +173,6 @@ def test_failures_by_which_no_gpu_can_be_used(code: int) -> None:
     assert notes(found) == ([f"cuda-failure-{code}"] if code >= 802 else [])
 
 
-@pytest.mark.parametrize(
-    ("known", "init", "verdict"),
-    [
-        ("12.4", 0, "crashed"),  # the driver suffices, and started
-        ("12.4", 803, "no-gpu"),
-        ("11.4", 803, "driver-too-old"),
-        ("12.4", 35, "driver-too-old"),
-    ],
-)
-def test_what_a_runtime_without_a_text_means_is_told_by_the_driver(
-    known: str, init: int, verdict: str
-) -> None:
-    error = "CUDA failure 801: no text"
-    found = say(driver(known, init), BUILD, needed(), *each(error), END)
-
-    assert found.verdict == verdict
-
-
 def test_a_missing_library_goes_before_what_the_driver_says() -> None:
     absent = library("libcudnn.so.9", f"libcudnn.so.9: {ABSENT}")
     other = library("libcufft.so.11", f"libcufft.so.11: {ABSENT}")
