@@ -192,11 +192,6 @@ def test_every_way_to_import_it_loads_once(python: Path, code: str) -> None:
     assert names(mapped) == ALL
 
 
-@pytest.mark.parametrize("option", ["-I", "-O"])
-def test_options_of_python(python: Path, option: str) -> None:
-    assert answer(python, IMPORT, option)[0] is None
-
-
 def test_the_start_file_names_a_function_that_does_the_same(python: Path) -> None:
     site = environments.site_packages(python)
     (site / "ortgpu_fix_libraries.pth").unlink()

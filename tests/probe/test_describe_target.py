@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from environments import (
     own_base,
     put,
     put_onnxruntime,
-    require_ensurepip,
     site_packages,
 )
 
@@ -58,17 +55,6 @@ def test_every_python(version: str, tmp_path: Path) -> None:
     assert [one.key for one in target.installed if one.key != "pip"] == ["onnxruntime-gpu"]
     assert target.build is not None
     assert target.build.intact
-
-
-@pytest.mark.slow
-def test_an_environment_with_pip_that_sees_the_system(tmp_path: Path) -> None:
-    require_ensurepip()
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv"], check=True
-    )
-    target = describe(tmp_path / "venv" / "bin" / "python")
-
-    assert target.find("pip") is not None
 
 
 def test_distributions_as_they_are_found(venv: Path) -> None:
@@ -432,30 +418,6 @@ def test_musl(said: str, libc: str | None, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delattr(os, "confstr")
 
     assert inside.libc() == libc
-
-
-def test_a_c_library_that_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "LOADERS", str(tmp_path))
-    monkeypatch.delattr(os, "confstr")
-    assert inside.libc() is None
-
-    (tmp_path / "ld-musl-x86_64.so.1").write_text("no program")
-    assert inside.libc() is None
-
-
-def test_it_is_fast(venv: Path) -> None:
-    """Forty distributions; the limit is generous, for machines that do other things as well."""
-    site = site_packages(venv)
-    put_onnxruntime(site)
-    for number in range(40):
-        put(site, f"package-{number}", "1.0", requires=[f"other-{each}" for each in range(20)])
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        describe(venv)
-        times.append(time.perf_counter() - start)
-
-    assert min(times) < 0.5
 
 
 def test_looking_writes_nothing(venv: Path) -> None:

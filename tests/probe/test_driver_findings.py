@@ -45,8 +45,6 @@ def findings(
     [
         (100, A100, "driver-no-device"),
         (100, SLICED, "mig-without-instance"),
-        (802, A100, "driver-fabric-manager"),
-        (999, A100, "driver-failed"),
     ],
 )
 def test_what_cuda_answers_has_one_finding(

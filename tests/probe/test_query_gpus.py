@@ -41,36 +41,6 @@ def query(environ: Mapping[str, str], *libraries: str, seconds: str = "9") -> di
     return {row["library"]: row for row in rows}
 
 
-def test_both_libraries_answer(simulate: Simulate) -> None:
-    answers = query(simulate(release="535.104.12", cuda=12020, cards=[A100]), "nvml", "libcuda")
-
-    assert answers["nvml"] == {
-        "library": "nvml",
-        "state": "answered",
-        "code": 0,
-        "driver": "535.104.12",
-        "cuda": 12020,
-        "gpus": [
-            {
-                "name": "NVIDIA A100-SXM4-80GB",
-                "compute_capability": [8, 0],
-                "memory": 81920 << 20,
-                "mig": False,
-            }
-        ],
-    }
-    assert answers["libcuda"]["code"] == 0
-    assert answers["libcuda"]["cuda"] == 12020
-    assert answers["libcuda"]["file"].endswith("/libcuda.so.535.104.12")
-    assert answers["libcuda"]["gpus"] == [
-        {
-            "name": "NVIDIA A100-SXM4-80GB",
-            "compute_capability": [8, 0],
-            "memory": 81920 << 20,
-        }
-    ]
-
-
 def test_a_library_that_cannot_be_loaded_is_not_absent(simulate: Simulate, tmp_path: Path) -> None:
     environ = simulate(libraries=())
     for name in ("libnvidia-ml.so.1", "libcuda.so.1"):
