@@ -381,7 +381,9 @@ class Judge(Machine):
 
     def _are_orphans(self, names: set[str], plan: Row, selected: Row) -> bool:
         """Return whether `names` are wheels of NVIDIA for another CUDA that nobody requires."""
-        stays = [row for name, row in self.installed.items() if name not in names | {ORT}]
+        stays = [
+            row for name, row in self.installed.items() if name not in {*plan["uninstall"], ORT}
+        ]
         needed = {name for _, name, _ in self.active(stays)} | selected.keys()
         found = [re.fullmatch(r"nvidia-[a-z-]+?(?:-cu(\d+))?", name) for name in names]
         majors = {row[1] or "13" if row else "none" for row in found}  # from 13 on without one
