@@ -1,4 +1,4 @@
-"""What a fleet's plan is made from: which machines are alike, and what a lock installs."""
+"""What a fleet's plan is made from: which machines are alike, and what they have in common."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 
 import synthetic
 from ortgpu_fix.facts import document as facts_json
-from ortgpu_fix.guests.machines.common_facts import equivalence_key
-from ortgpu_fix.lock.locked_facts import names_in_locks, without_locked_packages
+from ortgpu_fix.guests.machines.common_facts import common_facts, equivalence_key
+from ortgpu_fix.guests.machines.shared_wheels import sharing_machines
+from ortgpu_fix.resolve.gpu_code import capabilities
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation_of
 
@@ -54,20 +55,21 @@ def test_requirements_of_distributions_that_no_rule_is_about_make_none() -> None
         assert equivalence_key(other, NAMES) != equivalence_key(here(APP), NAMES)
 
 
-def test_other_packages_and_the_wheels_of_nvidia_stay_listed() -> None:
-    facts = synthetic.facts(
-        *("onnxruntime 1.22.0", "numpy 2.2.6", "user 1.0", "nvidia-cudnn-cu12 9.28.0"),
-        libraries=[{"name": "libcudnn.so.9"}],
-        toolkits=[{"version": "12.4", "path": "/x"}],
-        onnxruntime={"distribution": "onnxruntime", "version": "1.22.0"},
-        sources={"gpus": "nvml", "libraries": "search"},
+def test_shared_wheels_are_for_the_oldest_driver_of_each_gpu_and_the_oldest_libc() -> None:
+    machines = (
+        here(driver="12.8", gpus=("8.0", "9.0"), platform={"libc": "glibc 2.35"}),
+        here(driver="12.2", gpus=("9.0",), platform={"libc": "glibc 2.28"}),
+        here(driver="12.10", gpus=("8.0",), platform={"libc": "glibc 2.39"}),
     )
-    left = without_locked_packages(facts, MATRIX, names_in_locks(MATRIX))
+    each = sharing_machines(machines).each
 
-    assert [(row.name, row.intact) for row in left.packages] == [
-        ("user", True),
-        ("nvidia-cudnn-cu12", False),  # not kept, and still in the way of another
-    ]
-    assert (left.libraries, left.toolkits, left.onnxruntime) == ((), (), None)
-    assert left.sources == {"gpus": "nvml"}
-    assert (left.driver, left.gpus, left.python) == (facts.driver, facts.gpus, facts.python)
+    found = [(capabilities(row), row.driver_cuda, row.facts.platform.libc) for row in each]
+    assert found == [(("8.0",), "12.8", "glibc 2.28"), (("9.0",), "12.2", "glibc 2.28")]
+
+
+def test_every_kind_of_gpu_stands_once_in_what_they_have_in_common() -> None:
+    found = common_facts([here(gpus=("12.0", "8.0")), here(gpus=None), here(gpus=("9.0", "12.0"))])
+
+    assert [gpu.compute_capability for gpu in found.gpus or ()] == ["8.0", "9.0", "12.0"]
+    assert common_facts([here(gpus=None)] * 2).gpus is None
+    assert common_facts([here(gpus=()), here(gpus=None)]).gpus == ()

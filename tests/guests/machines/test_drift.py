@@ -6,7 +6,6 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,17 @@ from told import values_of
 
 import synthetic
 from ortgpu_fix.cli.parser import parse
-from ortgpu_fix.errors import Error
 from ortgpu_fix.facts.document import from_json
 from ortgpu_fix.facts.model import Facts
 from ortgpu_fix.guests.machines import check_lock_command as check_lock
 from ortgpu_fix.guests.machines.drift import Drift, drift
-from ortgpu_fix.guests.machines.drift_report import drift_json, drift_sections
 from ortgpu_fix.guests.machines.parse_lock import read_lock
 from ortgpu_fix.lock.formats.dockerfile import dockerfile
 from ortgpu_fix.lock.formats.pylock import pylock
 from ortgpu_fix.lock.formats.requirements_txt import requirements
 from ortgpu_fix.lock.formats.uv import uv_lines
-from ortgpu_fix.lock.machine_lines import machine_text
 from ortgpu_fix.lock.model import Lock, LockTarget
 from ortgpu_fix.matrix.load import load_matrix
-from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import PastedCommand
 from ortgpu_fix.plan.wheels import HERE, PYPI, Pinned, Wheel
 from ortgpu_fix.resolve.options import PlanOptions
@@ -67,75 +61,6 @@ def codes(found: Drift) -> list[str]:
 
 
 # What is read.
-
-
-def read(text: str) -> list[tuple[str, str, str, list[tuple[str, int]], int]]:
-    return [
-        (
-            pin.name,
-            pin.version,
-            pin.marker,
-            [(one.sha256[0], one.line) for one in pin.hashes],
-            pin.line,
-        )
-        for pin in read_lock(text, "lock").pins
-    ]
-
-
-def test_a_requirements_file_is_read_with_its_lines() -> None:
-    text = f"""\
-# a comment
---index-url https://example.invalid/simple
--r other.txt
-numpy>=1.21  # no pin
-Numpy==2.0.0 ; python_version < "3.13" \\
-    --hash=sha256:{ZERO} \\
-    --hash=sha256:{ONE.upper()}
-
-flatbuffers==25.*
-./wheels/ortgpu_fix_libraries-1.26.0+setabc-py3-none-any.whl ; sys_platform == 'linux' \\
-    --hash=sha256:{ONE}
-torch @ https://example.invalid/torch-2.5.1%2Bcu124-cp311-cp311-linux_x86_64.whl
-../not-a-wheel.zip
-packaging==25.0 \\"""
-
-    assert read(text) == [
-        ("numpy", "2.0.0", 'python_version < "3.13"', [("0", 6), ("1", 7)], 5),
-        (
-            "ortgpu-fix-libraries",
-            "1.26.0+setabc",
-            "sys_platform == 'linux'",
-            [("1", 11)],
-            10,
-        ),
-        ("torch", "2.5.1+cu124", "", [], 12),
-        ("packaging", "25.0", "", [], 14),
-    ]
-
-
-def test_a_pylock_is_read_with_its_lines() -> None:
-    text = f"""\
-{HEAD}lock-version = "1.0"
-created-by = "ortgpu-fix"
-
-[[packages]]
-name = "Numpy"
-version = "2.0.0"
-marker = "python_version < '3.13'"
-wheels = [
-    {{url = "https://example.invalid/numpy.whl", hashes = {{sha256 = "{ZERO}"}}}},
-    {{url = "https://example.invalid/numpy2.whl", hashes = {{sha256 = "{ONE}"}}}},
-]
-
-[[packages]]
-name = "local"
-directory = {{path = "."}}
-"""
-
-    assert read(text) == [
-        ("numpy", "2.0.0", "python_version < '3.13'", [("0", 10), ("1", 11)], 6),
-    ]
-    assert read_lock(text, "lock").matrix_date == "2026-01-01"
 
 
 # What has drifted.
@@ -228,69 +153,6 @@ def test_what_the_lock_leaves_open_is_judged_by_what_it_allows(line: str) -> Non
     assert codes(checked(lock(extra=f"{line}\n{STAND_IN}"))) == [], "the stand-in meets it"
 
 
-def told(found: Drift, text: str, language: Any = "en") -> str:
-    locked = read_lock(text, "lock.txt")
-    return plain(drift_sections(found, locked, "lock.txt", MATRIX, load_texts(language)))
-
-
-ANSWERS = {
-    "holds": (lock(), synthetic.facts(*INSTALLED, driver="13.0")),
-    "not there": (lock().replace("invented", "older"), synthetic.facts("onnxruntime 1.22")),
-    "impossible": (lock(), synthetic.facts(driver="11.7")),
-    "elsewhere": ("onnxruntime==1 ; python_version < '3'\n", synthetic.facts()),
-    "damaged": (
-        lock(),
-        synthetic.facts({"name": "onnxruntime-gpu", "version": "1.26.0", "intact": False}),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_every_answer_is_told_in_both_languages_and_as_json(name: str) -> None:
-    text, facts = ANSWERS[name]
-    found = checked(text, facts)
-    document = drift_json(found, read_lock(text, "l"), "l", MATRIX, load_texts("en"))
-
-    assert "{" not in told(found, text) + told(found, text, "zh")
-    assert json.loads(json.dumps(document))["verdict"] == found.verdict
-    assert told(found, text).endswith(load_texts("en").label(f"drift-{found.verdict}"))
-
-
-@pytest.mark.parametrize(
-    ("name", "end"),
-    [
-        ("holds", "The lock works on that machine, and the environment matches it"),
-        (
-            "damaged",
-            "The lock works on that machine, but the environment differs from it (see above)",
-        ),
-        ("impossible", "The lock does not work on that machine"),
-    ],
-)
-def test_of_a_machine_of_its_header_it_is_not_told_as_of_this_one(name: str, end: str) -> None:
-    """Where no GPU is here it ended with "The lock can work here", and JSON began with "for "."""
-    text, facts = ANSWERS[name]
-    found = replace(checked(text, facts), machine=facts)
-    document = drift_json(found, read_lock(text, "l"), "l", MATRIX, load_texts("en"))
-
-    assert told(found, text).endswith(f"\n{end}")
-    assert document["machine"] == machine_text(facts)
-    alone = {
-        "holds": "The lock works on that machine",
-        "impossible": "The lock does not work on that machine",
-    }
-    if name in alone:
-        assert told(replace(found, compared=False), text).endswith(f"\n{alone[name]}")
-
-
-def test_a_lock_with_another_hash_is_no_drift_of_the_environment() -> None:
-    text = lock().replace(ZERO, ONE, 1)
-    end = "\nThe lock differs from the compatibility data (see above)"
-
-    assert told(checked(text, synthetic.facts(*INSTALLED)), text).endswith(end)
-    assert not told(checked(text, synthetic.facts()), text).endswith(end)
-
-
 # The command, on the real matrix.
 
 
@@ -328,40 +190,6 @@ def test_the_exit_codes_of_the_command(tmp_path: Path, capsys: pytest.CaptureFix
     line = text.splitlines().index(next(row for row in text.splitlines() if "1.31.1" in row)) + 1
     assert {row["line"] for row in document["differences"]} == {line}
     assert [row["code"] for row in document["reasons"]][:1] == ["driver-too-old"]
-
-
-def test_a_lock_without_the_wheel_of_this_python_cannot_work_here(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, _ = real_lock(tmp_path)
-    other = synthetic.document(driver="12.2", python="3.12.1")
-    (tmp_path / "other.json").write_text(json.dumps(other))
-
-    assert exit_code("lock", "--check", file, "--facts", str(tmp_path / "other.json")) == 3
-    said = capsys.readouterr().out
-    assert "onnxruntime-gpu 1.26.0 lacks the hash of its wheel for linux_x86_64, cp312" in said
-    assert "nvidia-cudnn-cu12 9" not in said.partition("environment")[0]
-
-
-@pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
-def test_a_lock_that_cannot_be_read(content: bytes | None, tmp_path: Path) -> None:
-    file = tmp_path / "lock"
-    if content is not None:
-        file.write_bytes(content)
-
-    with pytest.raises(Error, match="lock-unreadable"):
-        exit_code("lock", "--check", str(file), *machine(tmp_path))
-
-
-def test_what_has_no_end_is_no_lock(tmp_path: Path) -> None:
-    for file in ("/dev/zero", str(tmp_path / "huge")):
-        if file != "/dev/zero":
-            with Path(file).open("wb") as stream:
-                stream.truncate(1_000_000_000)  # of zeros, and nowhere on the disk
-        elif not Path(file).exists():
-            continue
-        with pytest.raises(Error, match=r"file-too-large.*20 MB"):
-            exit_code("lock", "--check", file, *machine(tmp_path))
 
 
 def test_a_lock_may_come_through_a_pipe_and_with_the_line_ends_of_windows(tmp_path: Path) -> None:

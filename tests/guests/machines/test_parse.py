@@ -231,6 +231,20 @@ def test_the_hashes_of_a_pylock_are_those_of_its_sources_too() -> None:
     assert hashes(text) == [[(ZERO, 5)], [("1" * 64, 9)]]
 
 
+def test_a_hash_is_the_same_in_capitals_and_none_in_a_comment() -> None:
+    loud = "A" * 64
+    pylock = (
+        'lock-version = "1.0"\n[[packages]]\nname = "A"\nversion = "1"\nmarker = "os_name > \'a\'"\n'
+        f'wheels = [{{url = "https://x.example/a.whl", hashes = {{sha256 = "{loud}"}}}}]\n'
+        '[[packages]]\nname = "here"\ndirectory = {path = "."}\n'
+    )
+    lines = f"a==1 ; os_name > 'a' --hash=sha256:{loud}  # --hash=sha256:{ZERO}\n"
+    for text in (pylock, lines):
+        [pin] = read_lock(text, "lock").pins
+        assert pin.marker.replace('"', "'") == "os_name > 'a'"
+        assert [one.sha256 for one in pin.hashes] == [loud.lower()]
+
+
 def test_what_is_included_stands_on_the_line_that_includes_it() -> None:
     included = {
         ("r.txt", "a b.txt"): ("a b.txt", f"\n\na==1 --hash=sha256:{ZERO}\n-r r.txt\n-r c.txt\n"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from told import required
 
 import synthetic
+from ortgpu_fix.guests.machines.facts_files import machine_names
 from ortgpu_fix.guests.machines.model import FleetPlan
 from ortgpu_fix.guests.machines.plan_report import fleet_sections
 from ortgpu_fix.guests.machines.planner import plan_fleet
@@ -203,3 +205,17 @@ def test_platforms_of_which_each_has_the_wheels_of_another_toolkit() -> None:
     made = two_platforms(["13.0.2"], ["13.0.9"], newer="13.0.9")
 
     assert groups(made) == [("1.31.0", ["arm", "x86"])]
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["x/a", "x/b"], ["a", "b"]),
+        (["1/x/a", "2/x/a", "3/b"], ["1/x/a", "2/x/a", "3/b"]),
+        (["a", "x/a"], ["a", "x/a"]),
+    ],
+)
+def test_a_machine_is_called_by_as_little_of_its_path_as_tells_it_apart(
+    paths: list[str], names: list[str]
+) -> None:
+    assert machine_names([path.split("/") for path in paths]) == tuple(names)

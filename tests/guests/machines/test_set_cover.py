@@ -33,20 +33,6 @@ def test_no_fewer_sets_cover_it_and_all_ways_are_found(sets: list[int]) -> None:
     assert fewest == 0 or covers(fewest - 1) == []
 
 
-@settings(max_examples=40)
-@given(st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6))
-def test_the_largest_sets_are_the_largest(enemies: set[tuple[int, int]]) -> None:
-    def works(mask: int) -> bool:
-        return not any(mask >> a & 1 and mask >> b & 1 for a, b in enemies)
-
-    found = maximal_subsets(5, works)
-    working = [mask for mask in range(1, 32) if works(mask)]
-
-    assert sorted(found) == [
-        mask for mask in working if not any(mask & other == mask != other for other in working)
-    ]
-
-
 def test_up_to_eight_things_every_pair_is_found_and_of_nine_each_is_in_one() -> None:
     def pairs(mask: int) -> bool:
         return mask.bit_count() <= 2

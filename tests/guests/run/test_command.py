@@ -188,40 +188,6 @@ def test_every_command_works_on_the_environment_that_was_seen(
     assert f"First: `ortgpu-fix {given} --apply`" in silent["advice"][0]["text"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
-def test_an_interrupt_is_the_programs_to_answer(tmp_path: Path, packages: Path) -> None:
-    (packages.parent / "app.py").write_text(
-        PROGRAM
-        + """
-import signal, time
-signal.signal(signal.SIGINT, lambda *_: sys.exit(7))
-print("ready", flush=True); time.sleep(60)
-"""
-    )
-    argv = [sys.executable, "-m", "ortgpu_fix", "run", "--", sys.executable, "app.py"]
-    # Tests in the background of a script have it ignored, and so have their children.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(
-        argv,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(packages), "LANG": "C"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    signal.signal(signal.SIGINT, before)
-    with process:
-        assert process.stdout is not None
-        while "ready" not in process.stdout.readline():
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-
-    assert process.returncode == 7
-    assert "(sessions: 1)" in errors
-
-
 def test_python_names_whose_commands_come_first(tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)

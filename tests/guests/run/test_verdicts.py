@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
-import documents
 import pytest
 
 from ortgpu_fix.data_files import load_table
-from ortgpu_fix.guests.run.advice import Packed, advice_of, find_knob, knobs_of
+from ortgpu_fix.guests.run.advice import Packed, advice_of, knobs_of
 from ortgpu_fix.guests.run.events import (
     Asked,
     Frame,
@@ -22,13 +20,6 @@ from ortgpu_fix.guests.run.events import (
     TorchState,
     Unobserved,
     parse_events,
-)
-from ortgpu_fix.guests.run.report import (
-    Advised,
-    ProgramReport,
-    program_json,
-    program_sections,
-    session_line,
 )
 from ortgpu_fix.guests.run.verdicts import (
     CUDA,
@@ -44,7 +35,6 @@ from ortgpu_fix.log_lines.explanations import Explanation
 from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.matcher import Search
 from ortgpu_fix.messages.catalog import load_texts
-from ortgpu_fix.messages.sections import plain
 from ortgpu_fix.messages.shells import PROGRAM
 from ortgpu_fix.plan.reasons import Severity
 
@@ -267,24 +257,6 @@ NO_CUDA = ("AzureExecutionProvider", CPU)
 """What the CPU-only package has."""
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "kind", "checked"),
-    [
-        ("rembg", "2.0.57", "argument", True),
-        ("Rembg", "2.1", "argument", False),
-        ("rembg", "1.5", "none", True),
-        ("rembg", "0.9", None, None),
-        ("rembg", "nonsense", None, None),
-    ],
-)
-def test_the_knob_of_a_release(
-    name: str, version: str, kind: str | None, *, checked: bool | None
-) -> None:
-    knob = find_knob(TABLE, name, version)
-
-    assert (knob.kind, knob.checked) == (kind, checked) if knob else kind is None
-
-
 def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
     made = [Maker(name, version, FRAME) for name, version in makers]
     about = MadeBy(made[0], tuple(made[1:])) if made else MadeBy(None)
@@ -384,70 +356,6 @@ def test_what_is_packed_in_an_archive_is_mended_by_no_environment(
         "/srv/app.pyz contains its own onnxruntime" in said
         and "`ortgpu-fix lock --python 3.11 -d gpu-wheels -o gpu.txt`" in said
     )
-
-
-def report_of(*sessions: InferenceSession) -> ProgramReport:
-    seen = ProgramSeen(
-        processes=(PROCESS,),
-        libraries=(LIBRARY, LIBRARY._replace(error="ImportError: libcudart.so.13")),
-        torches=(TorchState(7, "2.7", "12.8", used=True, device="cpu"),),
-        sessions=sessions,
-    )
-    groups = grouped(sessions, lambda _: MADE, lambda _: ())
-    return ProgramReport(
-        command="python app.py",
-        status=-9,
-        verdict=judge_program(seen),
-        seen=seen,
-        groups=tuple(
-            Advised(group=each, knobs=knobs_of(TABLE, each), advice=advice_of(each, ()))
-            for each in groups
-        ),
-        diagnose="ortgpu-fix --python /bin/python",
-    )
-
-
-def test_every_verdict_is_told_as_text_and_json() -> None:
-    texts = load_texts("en")
-    slow = replace(
-        session(CUDA, got=(CUDA, CPU)),
-        runs=Runs(20, 9.0, 90.0, None, 20, {"x": (1, 3)}, 2),
-        options={CUDA: {"cudnn_conv_algo_search": "EXHAUSTIVE"}},
-        words="4 Memcpy nodes are added to the graph g",
-    )
-    failed = replace(session(CUDA, got=None), errors=("RuntimeError: <b>no</b>",))
-    report = report_of(
-        session(), slow, failed, session(TENSORRT, CUDA, got=(CUDA,)), session(CUDA, got=(CUDA,))
-    )
-    said = plain(program_sections(report, texts))
-    document = json.loads(json.dumps(program_json(report, texts)))
-
-    documents.check(document, "run")
-    assert [each["verdict"] for each in document["sessions"]] == [
-        "asked-not-got",
-        "asked-tensorrt-got-cuda",
-        "got-but-slow-options",
-        "never-asked",
-        "got",
-    ]
-    for each in document["sessions"]:
-        assert each["text"] in said
-    assert document["exit"] == {"code": None, "signal": 9}
-    assert "RuntimeError: <b>no</b>" in said
-    assert "rembg 2.0.57 /env/site-packages/rembg/session.py:46" in said
-    assert "?" in session_line(failed, "asked-not-got", texts)
-
-
-def test_a_program_without_sessions_is_told_as_such() -> None:
-    texts = load_texts("en")
-    report = report_of()
-    report = replace(report, seen=replace(report.seen, unobserved=UNOBSERVED))
-
-    documents.check(program_json(report, texts), "run")
-    said = plain(program_sections(report, texts))
-    assert "python3 -I app.py" in said
-    assert "/tox/bin/python app.py" in said
-    assert plain(program_sections(replace(report, verdict="no-library"), texts))
 
 
 def test_where_nobody_knows_what_the_build_has_nothing_is_missing_in_it() -> None:
