@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -304,17 +303,3 @@ def test_a_cut_name_that_begins_several_products_of_one_capability_is_known() ->
 
     [card] = read.shown["gpus"].value
     assert (card["name"], card["compute_capability"]) == ("NVIDIA GeForce GTX 106", "6.1")
-
-
-@pytest.mark.parametrize("text", ['{"version": "1"\n', "a==1\n", "name, b\nc, d\n"])
-def test_reading_takes_time_by_the_length_of_the_text(text: str) -> None:
-    table = load_table("gpus")
-
-    def seconds(size: int) -> float:
-        whole = text * (size // len(text))
-        began = time.process_time()
-        read_outputs(whole, table)
-        return time.process_time() - began
-
-    seconds(50_000)
-    assert seconds(400_000) < 6 * seconds(200_000) + 0.2

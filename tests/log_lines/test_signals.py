@@ -9,7 +9,6 @@ from ortgpu_fix.log_lines.failures import parse_failures
 from ortgpu_fix.log_lines.patterns import regex
 
 PARSERS = parse_failures(load_table("failures")).parsers.rows
-PROVIDER = 'Error loading "C:\\x\\onnxruntime_providers_{}.dll" which depends on '
 
 
 def said(log: str) -> list[str]:
@@ -36,21 +35,12 @@ def said(log: str) -> list[str]:
             ),
             ["missing:cuda:12@cuda"],
         ),
-        (
-            (
-                "libonnxruntime_providers_tensorrt.so with error: libcublas.so.13: cannot open"
-                " shared object file"
-            ),
-            ["missing:cuda:13@tensorrt"],
-        ),
-        ("load library failed: libcudart.so.11.0", ["missing:cuda:11@"]),
         ("/x/libcudnn.so.9: undefined symbol: anything", ["symbol:cudnn:9@"]),
         (
             "libcudnn_ops.so.9. Error: libcublas.so.12: undefined symbol: a",
             ["symbol:cuda:12@cudnn-part"],
         ),
         ("/x/libother.so: undefined symbol: __cublasLtCreate", ["symbol:cuda:@"]),
-        ("/x/libother.so: undefined symbol: their_own", ["symbol::@"]),
         (
             (
                 "/x/a.so: symbol cublasCreate, version libcublas.so.12 not defined in file"
@@ -58,30 +48,20 @@ def said(log: str) -> list[str]:
             ),
             ["symbol:cuda:12@"],
         ),
-        (PROVIDER.format("cuda") + '"cublas64_12.dll" which is missing', ["missing:cuda:12@cuda"]),
         (
             'LoadLibrary failed with error 193 "" when trying to load "C:\\x\\zlibwapi.dll"',
             ["unloadable:zlib:193@"],
         ),
-        (
-            'LoadLibrary failed with error 126 "" when trying to load "C:\\x\\cudnn64_9.dll"',
-            ["missing:cudnn:9@"],
-        ),
         ("[WinError 1114] of an unnamed library", ["unloadable::1114@"]),
-        ('[WinError 127] it. Error loading "C:\\x\\cublas64_12.dll"', ["unloadable:cuda:127@"]),
         (
             "Could not load library cudnn_ops64_9.dll. Error code 193",
             ["unloadable:cudnn-part:193@"],
         ),
-        ("Could not load library 'libcudnn.so.8'", ["missing:cudnn:8@"]),
-        ("Could not locate zlibwapi.dll. Please make sure", ["missing:zlib:@"]),
-        ("LoadLibrary():'cudnn64_8.dll' not found", ["missing:cudnn:8@"]),
         (
             "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so}",
             ["missing:cudnn-part:@"],
         ),
         ("Cannot load symbol cudnnCreateTensorDescriptor", ["missing:cudnn-part:@"]),
-        ("Library not loaded: @rpath/libcudart.so.12", ["missing:cuda:12@"]),
         ("dlopen(/x/libcudnn.so.9, 6): image not found", ["missing:cudnn:9@"]),
         ("Unable to load shared library 'libcublas.so.12'", ["missing:cuda:12@"]),
     ],
@@ -147,9 +127,7 @@ def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
     ("log", "key"),
     [
         ("CUDNN_STATUS_NOT_INITIALIZED", "cudnn:NOT_INITIALIZED"),
-        ("CUDNN error executing cudnnConvolutionForward(", "cudnn:cudnnConvolutionForward"),
         ("CUBLAS error executing cublasHgemm(", "cublas:cublasHgemm"),
-        ("that satisfies the requirement Numpy==1", "no-wheel:numpy"),
         ("No matching distribution found for onnxruntime_gpu==1", "no-wheel:onnxruntime-gpu"),
         (
             (
@@ -158,18 +136,8 @@ def test_a_status_that_the_table_lacks_says_nothing(log: str) -> None:
             ),
             "no-wheel:onnxruntime-gpu",
         ),
-        (
-            "Distribution `torch==2.9 @ registry+https://x` can't be installed because it has",
-            "no-wheel:torch",
-        ),
         ("`torch` (v2.9.0+cu128) only has wheels for the following platform", "no-wheel:torch"),
-        (
-            "Because onnxruntime-gpu==1.18.0 has no wheels with a matching",
-            "no-wheel:onnxruntime-gpu",
-        ),
-        ("Because there is no version of torch==9", "no-wheel:torch"),
         ("Because only torch<=2.9 is available", "no-wheel:torch"),
-        ("Unable to find installation candidates for torch (2.9)", "no-wheel:torch"),
         (
             "Retrying after connection broken by 'NewConnectionError()': /simple/some_name/",
             "unreachable:some-name",

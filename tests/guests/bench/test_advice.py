@@ -6,7 +6,6 @@ or made up where a test says so. Those of the CPU in the recordings are real.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from ortgpu_fix.guests.bench.bench import (
     Configuration,
     Timing,
     allows_graph,
-    option_text,
     summarize,
 )
 from ortgpu_fix.guests.bench.measurement import CPU, parse_measurement
@@ -73,9 +71,6 @@ def bench(
 
 def values(advice: Advice, code: str) -> dict[str, str]:
     return next(values_of(row) for row in advice.rows if row.code == code)
-
-
-"""Sixteen widths from 90 to 480, as a text recogniser meets them."""
 
 
 def test_exhaustive_alone_is_slower_than_the_cpu_where_every_shape_is_new() -> None:
@@ -262,19 +257,6 @@ def test_a_real_recording_of_the_cpu_alone() -> None:
     assert pick(found) is None
 
 
-def test_options_to_paste_are_python() -> None:
-    text = option_text({"cudnn_conv_algo_search": "HEURISTIC"})
-    pasted: dict[str, Any] = {}
-
-    exec(text, pasted)  # noqa: S102 - it is what a user pastes
-
-    assert pasted["providers"] == [
-        ("CUDAExecutionProvider", {"cudnn_conv_algo_search": "HEURISTIC"}),
-        "CPUExecutionProvider",
-    ]
-    assert option_text({}) == 'providers=["CUDAExecutionProvider", "CPUExecutionProvider"]'
-
-
 def test_the_document() -> None:
     rows = [timing(CPU, 0, 10.0), timing("cuda-exhaustive", 0, 1.0)]
 
@@ -295,29 +277,6 @@ def test_a_shape_that_never_pays() -> None:
     found = advise(bench(rows, [(1, 64), (1, 128)]), REPORT)
 
     assert codes(found) == ["gpu-for-shapes", "new-shape-costs", "new-shapes-slower"]
-
-
-def test_one_steady_run_is_its_own_spread() -> None:
-    lines = [
-        {"event": "times", "key": "cpu", "shape": 0, "kind": "first", "ms": [1500]},
-        {"event": "times", "key": "cpu", "shape": 0, "kind": "steady", "ms": [1400.0]},
-        {"event": "outputs", "key": "cuda", "shape": 0, "outputs": [{"deviation": 0.5}]},
-        {"event": "outputs", "key": "cuda", "shape": 1, "outputs": [{"deviation": None}]},
-        {"event": "outputs", "key": "cuda-graph", "shape": 0, "outputs": [{"deviation": None}]},
-        {"event": "skipped", "error": "batch 4: no"},
-        {"event": "skipped", "error": "batch 16: no"},
-        {"event": "memory", "key": "cuda", "bytes": 5},
-    ]
-    measured = parse_measurement("\n".join(json.dumps(line) for line in lines))
-
-    found = summarize([measured, parse_measurement(json.dumps(lines[0]))], [])
-
-    [row] = found.timings
-    assert (row.low_ms, row.median_ms, row.high_ms, row.runs) == (1400.0, 1400.0, 1400.0, 1)
-    assert row.first_ms == 1500.0
-    assert dict(found.deviations) == {"cuda": 0.5}
-    assert found.skipped == ("batch 4: no", "batch 16: no")
-    assert measured.memory == {"cuda": 5}
 
 
 @pytest.mark.parametrize(

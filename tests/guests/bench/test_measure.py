@@ -44,18 +44,6 @@ SMALL = {
     "transformer": "input=1x16x128",
 }
 Run = subprocess.CompletedProcess[str]
-TEN_LINES = """
-import sys, time, numpy, onnxruntime
-session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
-feed = {"input": numpy.random.random_sample((4, 64)).astype("f4")}
-times, end = [], time.time() + 1
-while time.time() < end:
-    start = time.perf_counter()
-    session.run(None, feed)
-    times.append((time.perf_counter() - start) * 1000)
-print(min(times[3:]))
-"""
-"""What a user would write."""
 
 
 @pytest.fixture(scope="module")
@@ -224,17 +212,6 @@ def test_a_page_where_no_model_can_be_run(cpu_build: Path, tmp_path: Path) -> No
     assert 'class="verdict bad"' in page.read_text("utf-8")
     assert "import of onnxruntime halted" in page.read_text("utf-8")
     assert said.stdout.count("onnxruntime can't be imported\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("shape", "code"), [("x=1x64", "shape-unknown"), ("input=1x65", "shape-unfit")]
-)
-def test_shapes_that_do_not_fit(cpu_build: Path, tmp_path: Path, shape: str, code: str) -> None:
-    done = verify(
-        *(MODELS["loop"], "--shape", shape, "--python", cpu_build, "--json"), tmp_path=tmp_path
-    )
-
-    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, code)
 
 
 def children_of(marker: Path, *scripts: bytes) -> list[int]:

@@ -80,18 +80,6 @@ def test_a_session_without_the_gpu_names_every_node_once() -> None:
     assert [*found.operators.items()] == [("Conv", 2), ("Gemm", 1)]
 
 
-def test_nodes_without_a_kernel_are_counted_among_all() -> None:
-    events = (node("a"), node("b"), node("x", "LSTM", CPU), node("y", "LSTM", CPU))
-    log = NO_KERNEL.format("LSTM", "x") + NO_KERNEL.format("LSTM", "y")
-
-    found = ran(*events, node("s", "Shape", CPU), log=log)
-
-    assert found.verdict == "cpu-fallback"
-    counts = {"count": "3", "total": "5", "missing": "2", "free": "1"}
-    assert values_of(found) == {**counts, "operators": "LSTM"}
-    assert [row.nodes for row in found.providers if row.provider == CPU] == [3]
-
-
 def test_work_on_shapes_counts_as_such_and_not_as_a_fallback() -> None:
     found = ran(node("a"), node("b"), node("c"), node("s", "Shape", CPU))
 
@@ -167,13 +155,6 @@ def test_a_run_that_failed_on_the_gpu_names_its_error(error: str, noted: list[st
     assert values_of(found) == {"step": error, "end": "error"}
     assert [code for code, _ in notes(found)] == noted
     assert found.evidence == ("other: no", f"{CUDA}: {error}")
-
-
-def test_a_session_that_was_never_made_names_the_step() -> None:
-    found = ran(made={}, step="session cuda")
-
-    assert found.verdict == "crashed"
-    assert values_of(found) == {"step": "session cuda", "end": "error"}
 
 
 X = Tensor(name="x", type="tensor(float)", shape=(1, 3))

@@ -16,35 +16,6 @@ def refused(code: str, release: str | None = "1.26.0", **values: Any) -> tuple[s
     return error.code, dict(error.values)
 
 
-OPSET = "[ONNXRuntimeError] : 1 : FAIL : Opset 99 is under development and only official support"
-KNOWN = f"{OPSET} for domain ai.onnx is till opset 21."
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "values"),
-    [
-        (KNOWN, "model-too-new", {"needs": "opset 99", "reads": "opset 21"}),
-        (OPSET, "model-too-new", {"needs": "opset 99", "reads": "older ones"}),
-        (
-            "Unsupported model IR version: 12, max supported IR version: 10",
-            "model-too-new",
-            {"needs": "IR version 12", "reads": "IR version 10"},
-        ),
-        (
-            "[ONNXRuntimeError] : 1 : FAIL : my.domain:Op(-1) is not a registered function/op",
-            "model-operator",
-            {"operator": "my.domain:Op"},
-        ),
-        ("odd  \\n thing", "model-unloadable", {"problem": "odd \\n thing"}),
-    ],
-)
-def test_what_a_release_does_not_load_is_told_with_its_number(
-    error: str, code: str, values: dict[str, str]
-) -> None:
-    assert refused("load", error=error) == (code, {"file": "m.onnx", "release": "1.26.0", **values})
-    assert refused("load", None, error=error)[1]["release"] == "?"
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [

@@ -376,13 +376,6 @@ def test_a_program_that_brings_all_itself_says_nothing_of_this_environment() -> 
 # What mends it
 
 
-def test_memory_is_not_sent_to_apply() -> None:
-    """Whatever else is wrong here: another package brings no memory."""
-    _, mends = seen("CUDA failure 2: out of memory ; GPU=0\n", "onnxruntime 1.26.0")
-
-    assert mends == Fix(reason("mend-by-hand"))
-
-
 @pytest.mark.parametrize(
     ("log", "error", "code"),
     [
@@ -414,10 +407,6 @@ def test_a_shadow_is_for_the_user_to_remove() -> None:
 
     assert here[0].state == "confirmed"
     assert mends == Fix(reason("mend-by-hand"), finding=here[0].findings[0])
-
-
-def test_a_log_that_tells_nothing_leads_to_a_look_at_the_machine() -> None:
-    assert fix_for((), (), None) == Fix(reason("mend-effect"), looks=True)
 
 
 ORT, MATCH = ("--ort", ">=1.24.1"), ("--torch", "match")

@@ -234,7 +234,8 @@ def test_the_hashes_of_a_pylock_are_those_of_its_sources_too() -> None:
 def test_a_hash_is_the_same_in_capitals_and_none_in_a_comment() -> None:
     loud = "A" * 64
     pylock = (
-        'lock-version = "1.0"\n[[packages]]\nname = "A"\nversion = "1"\nmarker = "os_name > \'a\'"\n'
+        'lock-version = "1.0"\n[[packages]]\nname = "A"\nversion = "1"\n'
+        "marker = \"os_name > 'a'\"\n"
         f'wheels = [{{url = "https://x.example/a.whl", hashes = {{sha256 = "{loud}"}}}}]\n'
         '[[packages]]\nname = "here"\ndirectory = {path = "."}\n'
     )
