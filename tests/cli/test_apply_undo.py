@@ -279,17 +279,6 @@ def test_undo_after_a_killed_download(stand: Stand, command: Command) -> None:
     assert stand.unchanged()
 
 
-def test_a_change_that_cannot_be_read_is_taken_for_unfinished(
-    changed: Stand, command: Command
-) -> None:
-    journal = changed.state / "1" / "journal"
-    journal.write_text(journal.read_text().replace('"aside"', '"astray"'))
-    python = ("--python", str(changed.venv.folder))
-
-    assert list(findings(command("--facts", "example", "--json", *python))) == ["change-unfinished"]
-    assert command("undo", "--yes", *python).returncode in {5, 7}
-
-
 def test_what_could_not_be_removed_is_a_warning(
     changed: Stand, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -505,22 +494,6 @@ def test_an_apply_whose_reader_went_away_did_nothing_and_says_so(stand: Stand) -
     assert "Interrupted, and the environment was restored" in done.stderr
     assert stand.unchanged()
     assert not stand.state.exists()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows tells of a closed pipe otherwise")
-def test_what_nobody_reads_leaves_the_exit_code_of_an_error() -> None:
-    """Python itself ends with 120 where the rest in a buffer finds no reader."""
-    code = (
-        "import sys; from ortgpu_fix import __main__ as m; from ortgpu_fix.errors import Error\n"
-        "sys.stdout.write('rest'); error = Error('apply-interrupted')\n"
-        "sys.exit(m._report(error, error, []))"
-    )
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run([sys.executable, "-c", code], stdout=writer, check=False, env=buffered())
-    os.close(writer)
-
-    assert done.returncode == 4
 
 
 def test_a_reader_that_goes_away_during_an_apply_is_no_broken_disk(stand: Stand) -> None:

@@ -5,23 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import run_here
-from nasty import SECRET, SECRETS, SEQUENCES, is_clean
 from tables import pages_of_the_matrix
 
 import synthetic
 from ortgpu_fix.cli.commands import download as download_commands
 from ortgpu_fix.cli.commands import lock as lock_commands
-from ortgpu_fix.cli.flags import FORMATS
-from ortgpu_fix.data_files import load_table
 from ortgpu_fix.lock.groups import Group
-from ortgpu_fix.matrix.additions import additions_json
 from support.local_index import LocalIndex, make_wheel
 from support.standin_wheels import clean_environment, make_venv
 
@@ -58,10 +53,6 @@ def machine(folder: Path, name: str, **changes: Any) -> list[str]:
     return ["--facts", f"{name}.json"]
 
 
-def test_the_formats_are_those_of_the_command_line() -> None:
-    assert tuple(lock_commands.FORMATS) == FORMATS
-
-
 def test_the_same_input_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:
     first = run("lock", "--facts", "example", "--format", "uv")
     again = run("lock", "--facts", "example", "--format", "uv", "-o", "lock.txt")
@@ -70,27 +61,6 @@ def test_the_same_input_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:
     assert again.stderr == "Written: lock.txt\n"
     assert (tmp_path / "lock.txt").read_text() == first.stdout
     assert "onnxruntime-gpu==1.26.0" in first.stdout
-
-
-@pytest.mark.parametrize("name", ["requirements", "dockerfile"])
-def test_a_lock_has_no_control_characters_and_no_secrets(
-    name: str, run: Run, tmp_path: Path
-) -> None:
-    """Of the machines, of the command, of the address of the companions."""
-    nasty = " ".join(SEQUENCES)
-    facts = machine(tmp_path, "a")
-    file = json.loads((tmp_path / "a.json").read_text())
-    file["gpus"][0]["name"] = f"{nasty} {SECRETS[0]}"
-    file["platform"]["distribution"] = nasty
-    (tmp_path / "a.json").write_text(json.dumps(file))
-    address = f"https://me:{SECRET}@share.example/w?token={SECRET}"
-
-    done = run("lock", *facts, "--format", name, "-d", address, "-o", "lock.txt")
-
-    assert done.returncode == 0, done.stderr
-    made = (tmp_path / "lock.txt").read_text()
-    assert is_clean(made), made
-    assert "share.example/w/" in made or name == "uv"
 
 
 def test_a_lock_says_what_made_it(run: Run, tmp_path: Path) -> None:
@@ -380,64 +350,3 @@ def test_a_lock_of_another_project_has_nothing_to_hold(run: Run, tmp_path: Path)
     assert (document["verdict"], document["file"]) == ("holds", "other.txt")
     assert (document["reasons"], document["release"]) == ([], None)
     assert ours.returncode == 3
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no file of Windows has such a name")
-@pytest.mark.parametrize("name", ["requirements", "dockerfile"])
-def test_a_line_break_in_a_name_begins_no_line_of_a_lock(
-    name: str, run: Run, tmp_path: Path
-) -> None:
-    evil = "a\nRUN evil\n--extra-index-url evil"
-
-    done = run("lock", *machine(tmp_path, evil), "--format", name, "-o", "lock.txt")
-
-    assert done.returncode == 0, done.stderr
-    lines = (tmp_path / "lock.txt").read_text().splitlines()
-    assert [line for line in lines if "evil" in line and not line.startswith("#")] == []
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no folder of Windows has such a name")
-@pytest.mark.parametrize("folder", ["w\nRUN evil", "${HOME}"])
-def test_a_folder_that_would_be_more_than_a_path_is_refused(
-    folder: str, run: Run, tmp_path: Path
-) -> None:
-    done = run(
-        "lock", "--facts", "example", "-d", folder, "--format", "dockerfile", "-o", "lock.txt"
-    )
-
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: The lock cannot contain `")
-    assert len(done.stderr.splitlines()) == 3  # one sentence, and a hint
-    assert not (tmp_path / "lock.txt").exists()
-    assert not (tmp_path / folder).exists()
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sha256", "0" * 64 + "\nRUN evil"),
-        ("index_url", "https://x.example/simple --extra-index-url evil"),
-        ("requires", ["--extra-index-url https://evil.example"]),
-    ],
-)
-def test_a_row_of_a_file_that_would_be_more_than_a_value_is_refused(
-    field: str, value: object, run: Run, tmp_path: Path
-) -> None:
-    build = next(row for row in load_table("onnxruntime")["build"] if row["version"] == "1.26.0")
-    of_wheel = {"wheels": [build["wheels"][0] | {field: value}]}
-    row = build | {"version": "1.99.0"}
-    row |= of_wheel if field in {"sha256", "file"} else {field: value}
-    tables: dict[str, Any] = {
-        "onnxruntime": {"build": [row]},
-        "nvidia": {"distribution": []},
-        "toolkits": {"toolkit": []},
-        "torch": {"torch": [], "companion": []},
-    }
-    document = additions_json("2027-01-01", "https://pypi.org/simple", tables)
-    (tmp_path / "rows.json").write_text(json.dumps(document))
-
-    done = run("lock", "--facts", "example", "--matrix", "rows.json", "-o", "lock.txt")
-
-    assert done.returncode == 7
-    assert field in done.stderr
-    assert not (tmp_path / "lock.txt").exists()

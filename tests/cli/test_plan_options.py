@@ -8,6 +8,7 @@ import pytest
 
 from ortgpu_fix.cli.options import plan_options_of
 from ortgpu_fix.cli.parser import parse
+from ortgpu_fix.cli.requests import LockRequest
 
 
 @pytest.mark.parametrize(
@@ -83,3 +84,19 @@ def test_the_libraries_are_provided_and_loaded_where_nobody_objects() -> None:
 
     assert (usual.autoload, usual.provide) == (True, True)
     assert (without.autoload, without.provide) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "small"),
+    [
+        ((), False),
+        (("--prefer", "small"), True),
+        (("lock", "--format", "dockerfile"), True),
+        (("lock", "--format", "dockerfile", "--prefer", "newest"), False),
+    ],
+)
+def test_an_image_gets_the_smallest_wheels(words: tuple[str, ...], *, small: bool) -> None:
+    asked = parse(words).request
+
+    plan = asked.preferred if isinstance(asked, LockRequest) else asked
+    assert plan_options_of(plan).small is small

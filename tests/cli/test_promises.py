@@ -111,15 +111,6 @@ def test_what_apply_would_refuse_is_in_the_plan(
     assert said.splitlines()[-1].endswith("--allow conflicts --apply")
 
 
-def test_what_stays_satisfied_is_no_conflict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, said = told(requiring("onnxruntime-training>=1.17; os_name == 'nt'"), tmp_path, capsys)
-
-    assert "would break requirements" not in said
-    assert "--allow" not in said
-
-
 def test_a_conflict_is_refused_before_anything_is_fetched() -> None:
     facts = document.from_json(with_training())
     plan = resolve(facts, PlanOptions(), random_machines.MATRIX)
