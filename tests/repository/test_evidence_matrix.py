@@ -425,28 +425,6 @@ def test_the_libraries_of_a_wheel_are_its_shared_objects_of_64_bits(tmp_path: Pa
     }
 
 
-def test_a_library_read_whole_is_not_read_again(tmp_path: Path) -> None:
-    """What it links and names is told alike by both readings, and known after the longer one."""
-    named = b"\0libcudnn.so.9\0" + GENERAL + b"libcufft.so.11\0"
-    library = samples.elf(links=["libcublas.so.12"], exports=["open"], extra=named)
-    with samples.serve() as index:
-        name = f"nvidia_x-1.0-py3-none-{LINUX}.whl"
-        index.files = {"nvidia-x": {name: samples.wheel({"lib/libx.so.1": library})}}
-        answers = []
-        for whole in (True, False):
-            reader = _reader(index, tmp_path / str(whole))
-            (wheel,) = reader.wheels("nvidia-x")
-            if whole:
-                reader.library(wheel, "lib/libx.so.1")
-                index.requests.clear()
-            answers.append(reader.uses(wheel, "lib/libx.so.1"))
-            assert whole == (not index.requests)
-
-    assert answers[0] == answers[1]
-    assert answers[0][0] == {"libcublas.so.12"}
-    assert answers[0][1] == {"libcublas.so.12", "libcudnn.so.9"}
-
-
 def test_gpu_code_by_range_of_releases(index: samples.Index, tmp_path: Path) -> None:
     """The edge between two releases with different code is found."""
     _run(index, tmp_path, "nvidia")
@@ -640,20 +618,6 @@ def test_without_ranges_each_wheel_is_downloaded_once(index: samples.Index, tmp_
     assert set(asked.values()) == {1}
 
 
-def test_what_was_read_is_not_read_again(index: samples.Index, tmp_path: Path) -> None:
-    """A run that was killed goes on where it was."""
-    cut = _cut(_whole(index, tmp_path / "whole"))
-    first: list[str] = []
-    again: list[str] = []
-
-    once = _matrix_reader(index, tmp_path / "cache", cut, progress=first.append).read()
-    twice = _matrix_reader(index, tmp_path / "cache", cut, progress=again.append).read()
-
-    assert once == twice
-    assert first
-    assert again == []
-
-
 def test_a_build_of_another_index_has_that_index_in_its_row(
     index: samples.Index, tmp_path: Path
 ) -> None:
@@ -832,13 +796,3 @@ def test_an_index_that_fails_on_the_way_ends_all_at_once(
     assert "410" in done.stderr
     index.broken.clear()
     assert _command(tmp_path, "matrix", "--update", *flags).returncode == 0
-
-
-def test_what_fails_is_one_sentence(index: samples.Index, tmp_path: Path) -> None:
-    flags = _newer(index)
-
-    done = _command(tmp_path, "matrix", "--update", "-o", "/dev/full/matrix.json", *flags)
-
-    assert done.returncode == 7
-    assert "Traceback" not in done.stderr
-    assert "/dev/full" in done.stderr

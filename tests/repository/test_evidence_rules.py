@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ortgpu_fix.binaries import gpu_targets
-from ortgpu_fix.evidence import metadata
 from ortgpu_fix.guests.update import spread
-
-if sys.version_info >= (3, 11):
-    pass
-else:
-    pass
-
 
 RUNS = [
     ("8.0", (8, 6), True),
@@ -115,14 +106,3 @@ def test_bisection_finds_every_change_that_stays(facts: list[str]) -> None:
     assert spread.by_bisection(range(len(facts)), fact) == facts
     assert len(asked) == len(set(asked))
     assert len(asked) <= 2 + 2 * 6
-
-
-def test_requirements_and_extras() -> None:
-    """Lines with an extra are told apart; both stay as written."""
-    text = (
-        "Metadata-Version: 2.1\nRequires-Dist: numpy (>=1.21.6)\nRequires-Dist: flatbuffers\n"
-        'Requires-Dist: nvidia-cudnn-cu12~=9.0; extra == "cudnn"\n\nRequires-Dist: body\n'
-    )
-
-    assert metadata.requirements(text) == ["flatbuffers", "numpy (>=1.21.6)"]
-    assert metadata.extras(text) == {"cudnn": ["nvidia-cudnn-cu12~=9.0"]}
