@@ -185,15 +185,6 @@ def test_what_is_no_address_is_said_to_be_none() -> None:
 NO_FILES = {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
 
 
-def with_files(home: Path, pip: str = "", uv: str = "") -> dict[str, str]:
-    """Write a user's files; return the environment in which they count."""
-    for name, text in (("pip/pip.conf", pip), ("uv/uv.toml", uv)):
-        path = home / ".config" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return {"HOME": str(home)}
-
-
 @pytest.mark.parametrize(
     ("environ", "pip", "expected"),
     [
@@ -213,7 +204,7 @@ def test_patience_and_constraints_are_those_of_the_user(
     pip: str,
     expected: tuple[str | None, str | None, tuple[str, ...]],
 ) -> None:
-    found = load_index_config(with_files(tmp_path, pip) | environ)
+    found = load_index_config(config(tmp_path, pip=pip) | environ)
 
     assert (found.timeout, found.retries, found.constraints) == expected
 
@@ -304,7 +295,7 @@ def test_a_host_is_trusted_by_its_name_or_with_its_port() -> None:
     ],
 )
 def test_the_first_place_in_a_uv_toml_counts(tmp_path: Path, text: str, index: str | None) -> None:
-    found = load_index_config(with_files(tmp_path, uv=text))
+    found = load_index_config(config(tmp_path, uv=text))
 
     assert (found.index_url, found.origin) == (index or "https://a/", "uv")
 
@@ -320,7 +311,7 @@ def test_the_first_place_in_a_uv_toml_counts(tmp_path: Path, text: str, index: s
     ],
 )
 def test_the_sections_of_a_pip_conf_that_count(tmp_path: Path, text: str, index: str) -> None:
-    found = load_index_config(with_files(tmp_path, pip=text))
+    found = load_index_config(config(tmp_path, pip=text))
 
     assert (found.index_url, found.origin) == (index, "pip")
 

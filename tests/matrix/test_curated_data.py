@@ -208,9 +208,3 @@ def test_newer_drivers_speak_newer_cuda(table: str, key: str) -> None:
     for field in {"linux", "windows", "cuda"} & set(found[0]):
         values = [Version(row[field]) for row in found]
         assert values == sorted(set(values)), field
-
-
-# GPUs
-
-
-# Distributions

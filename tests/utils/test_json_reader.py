@@ -104,22 +104,6 @@ def test_a_value_of_another_type_is_refused_with_its_key(
         assert refusal(partial(read, name)) == (name, problem)
 
 
-def test_what_is_read_of_a_strict_object() -> None:
-    read = strict(ALL | {"texts": ["a", "b"], "strings": {"a": "b"}, "number": "12"})
-
-    assert (read.text("text"), read.integer("int")) == ("x", 3)
-    assert (read.text_or_none("null"), read.integer_or_none("absent")) == (None, None)
-    assert (read.flag("true"), read.flag("false", default=True)) == (True, False)
-    assert (read.flag("absent"), read.flag("absent", default=True)) == (False, True)
-    assert (read.flag_or_none("absent"), read.flag_or_none("false")) == (None, False)
-    assert (read.texts("texts"), read.texts("absent")) == (("a", "b"), ())
-    assert (read.strings("strings"), read.strings("absent")) == ({"a": "b"}, {})
-    assert (read.has("null"), read.has("absent")) == (True, False)
-    assert (read.null("null"), read.null("absent"), read.null("text")) == (True, True, False)
-    assert (read.null("null", required=True), read.choice("text", ("w", "x"))) == (True, "x")
-    assert (read.matching("number", DIGITS), read.matching("absent", DIGITS)) == ("12", None)
-
-
 def test_what_is_refused_says_what_it_should_be() -> None:
     read = strict({"choice": "z", "number": "1x", "texts": ["a", 1], "strings": {"a": 1}})
 
@@ -139,52 +123,6 @@ def test_what_is_refused_says_what_it_should_be() -> None:
     assert refusal(lambda: read.texts("texts")) == ("texts", cause("must-be-texts"))
     assert refusal(lambda: read.strings("strings")) == ("strings", cause("must-be-text-table"))
     assert refusal(lambda: strict([])) == ("", cause("must-be-object"))
-
-
-def names(read: StrictObject) -> str:
-    return read.text("name")
-
-
-def test_an_object_within_an_object_knows_its_path() -> None:
-    document = {"one": {"name": "a"}, "rows": [{"name": "b"}, {"name": 3}], "odd": [1]}
-    read = strict(document)
-
-    assert read.table("one", names) == "a"
-    assert refusal(lambda: read.tables("rows", names)) == ("rows[1].name", cause("must-be-text"))
-    assert refusal(lambda: read.tables("odd", names)) == ("odd[0]", cause("must-be-object"))
-    assert refusal(lambda: read.tables("absent", names)) == ("absent", cause("key-missing"))
-    assert read.tables("absent", names, required=False) == ()
-    assert refusal(lambda: read.table("rows", names)) == ("rows", cause("must-be-object"))
-    assert strict({"rows": [{"name": "a"}, {"name": "b"}]}).tables("rows", names) == ("a", "b")
-
-
-def test_a_key_that_nobody_reads_is_refused_where_the_document_is_closed() -> None:
-    document = {"name": "a", "z": 1, "odd": 2, "one": {"name": "b", "more": 3}}
-
-    def make(read: StrictObject) -> tuple[str, str]:
-        return read.text("name"), read.table("one", names)
-
-    assert refusal(lambda: strict(document).read(make)) == (
-        "one.more",
-        cause("key-unknown"),
-    )
-    del document["one"]["more"]  # type: ignore[attr-defined]
-    assert refusal(lambda: strict(document).read(make)) == (
-        "odd",
-        cause("key-unknown"),
-    )
-    assert strict(document, closed=False).read(make) == ("a", "b")
-
-
-def test_keys_that_are_ignored_are_named_with_their_paths() -> None:
-    ignored: list[str] = []
-    document = {"name": "a", "z": 1, "b": 2, "rows": [{"name": "b", "more": 3}]}
-
-    def make(read: StrictObject) -> object:
-        return read.text("name"), read.tables("rows", names)
-
-    assert strict(document, ignored=ignored).read(make) == ("a", ("b",))
-    assert ignored == ["rows[0].more", "b", "z"]
 
 
 def test_events_are_found_by_their_kind() -> None:
