@@ -56,21 +56,3 @@ def test_a_terminal_shows_what_a_pipe_gets(folder: Path, name: str, language: st
 
     assert ended == code
     assert words(lines_of(screen)) == piped(name, folder, language)
-
-
-@pytest.mark.parametrize(
-    ("settings", "coloured"),
-    [({}, True), ({"NO_COLOR": "1"}, False)],
-)
-def test_colours_are_shown_where_they_are_wanted(
-    folder: Path, settings: dict[str, str], *, coloured: bool
-) -> None:
-    arguments, _ = COMMANDS["plan"]
-
-    _, screen = run_in_terminal(
-        [HERE, *arguments], columns=80, cwd=folder, env=ENVIRONMENT | settings
-    )
-
-    seen = {cell.fg for row in screen.buffer.values() for cell in row.values()}
-    assert (seen != {"default"}) == coloured
-    assert words(lines_of(screen)) == piped("plan", folder, "C.UTF-8")

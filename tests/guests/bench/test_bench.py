@@ -37,6 +37,9 @@ def test_of_two_rounds_the_last_that_came_so_far_counts() -> None:
         times("first", 90.0, shape=1),
         {"event": "session", "key": "cuda", "create_ms": 7.0},
         {"event": "failed", "key": "cuda", "shape": 2, "error": "out of memory"},
+        {"event": "outputs", "key": "cuda", "shape": 0, "outputs": [{"deviation": 0.5}]},
+        {"event": "outputs", "key": "cuda", "shape": 1, "outputs": [{"deviation": None}]},
+        {"event": "skipped", "error": "batch 4: no"},
     )
     second = measured(
         shapes,
@@ -57,6 +60,7 @@ def test_of_two_rounds_the_last_that_came_so_far_counts() -> None:
     assert found.shapes == ((("x", (1, 8)),),)
     assert dict(found.create_ms) == {"cuda": 8.0}
     assert [row.error for row in found.failed] == ["out of memory"]
+    assert (dict(found.deviations), found.skipped) == ({"cuda": 0.5}, ("batch 4: no",))
     assert [(row.shape, row.first_ms, row.median_ms) for row in found.timings] == [
         (0, None, 4.0),
         (1, 70.0, 3.0),

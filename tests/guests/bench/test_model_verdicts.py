@@ -120,8 +120,11 @@ def test_copies_are_those_of_a_run_and_what_the_application_copies_besides() -> 
     found = ran(
         *events,
         outputs=(output(), output(kind="int64")),
-        inputs=(Tensor(name="x", type="tensor(float16)", shape=(2, 5)),),
-        shapes=((("x", (2, 5)),), (("x", (9, 5)),)),
+        inputs=(
+            Tensor(name="x", type="tensor(float16)", shape=(2, 5)),
+            Tensor(name="mask", type="tensor(bool)", shape=(3,)),
+        ),
+        shapes=((("x", (2, 5)), ("mask", (3,))), (("x", (9, 5)),)),
         given=True,
     )
 
@@ -131,7 +134,7 @@ def test_copies_are_those_of_a_run_and_what_the_application_copies_besides() -> 
         "to_device_bytes": 30,
         "to_host": 1,
         "to_host_bytes": 7,
-        "input_bytes": 2 * 5 * 2,
+        "input_bytes": 2 * 5 * 2 + 3,
         "output_bytes": 3 * 4 + 3 * 8,
     }
     assert ran(environment="no-gpu").copies is None
@@ -155,6 +158,8 @@ def test_a_run_that_failed_on_the_gpu_names_its_error(error: str, noted: list[st
     assert values_of(found) == {"step": error, "end": "error"}
     assert [code for code, _ in notes(found)] == noted
     assert found.evidence == ("other: no", f"{CUDA}: {error}")
+    never_made = ran(made={}, step="session cuda")
+    assert (never_made.verdict, values_of(never_made)["step"]) == ("crashed", "session cuda")
 
 
 X = Tensor(name="x", type="tensor(float)", shape=(1, 3))

@@ -30,6 +30,15 @@ def test_what_is_wrong_with_the_file_is_told_with_what_was_said(error: str, code
     )
 
 
+def test_an_error_that_nobody_knows_is_told_with_the_release() -> None:
+    values = {"file": "m.onnx", "release": "1.26.0", "problem": "odd \\n thing"}
+
+    assert refused("load", error="odd  \\n thing") == ("model-unloadable", values)
+    assert refused("load", None, error="odd")[1]["release"] == "?"
+    opset = refused("load", error="Opset 99 is under development and only official support")[1]
+    assert (opset["needs"], opset["reads"]) == ("opset 99", "older ones")
+
+
 def test_what_is_wrong_with_the_inputs() -> None:
     assert refused("input-type", name="x", type="seq") == (
         *("model-input-type", {"file": "m.onnx", "name": "x", "type": "seq"}),

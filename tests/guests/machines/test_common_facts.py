@@ -10,6 +10,7 @@ import synthetic
 from ortgpu_fix.facts import document as facts_json
 from ortgpu_fix.guests.machines.common_facts import common_facts, equivalence_key
 from ortgpu_fix.guests.machines.shared_wheels import sharing_machines
+from ortgpu_fix.guests.machines.split import FleetSolver
 from ortgpu_fix.resolve.gpu_code import capabilities
 from ortgpu_fix.resolve.options import PlanOptions
 from ortgpu_fix.resolve.situation import Situation, situation_of
@@ -73,3 +74,10 @@ def test_every_kind_of_gpu_stands_once_in_what_they_have_in_common() -> None:
     assert [gpu.compute_capability for gpu in found.gpus or ()] == ["8.0", "9.0", "12.0"]
     assert common_facts([here(gpus=None)] * 2).gpus is None
     assert common_facts([here(gpus=()), here(gpus=None)]).gpus == ()
+
+
+def test_machines_alike_are_asked_for_their_wheels_once() -> None:
+    held = here("cudf-cu13 26.2", "nvidia-cudnn-cu13 9.12.0")
+    found = FleetSolver((held, held), MATRIX)
+
+    assert found.against("1.26.0", 0).reasons == found.against("1.26.0", 1).reasons != ()

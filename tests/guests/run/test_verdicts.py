@@ -257,6 +257,13 @@ NO_CUDA = ("AzureExecutionProvider", CPU)
 """What the CPU-only package has."""
 
 
+SLOW = replace(
+    session(CUDA, got=(CUDA,)),
+    runs=Runs(20, 9.0, 90.0, None, 20),
+    options={CUDA: {"cudnn_conv_algo_search": "EXHAUSTIVE"}},
+)
+
+
 def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
     made = [Maker(name, version, FRAME) for name, version in makers]
     about = MadeBy(made[0], tuple(made[1:])) if made else MadeBy(None)
@@ -322,6 +329,7 @@ def group_of(found: InferenceSession, *makers: tuple[str, str]) -> SessionGroup:
         (replace(session(CPU, got=None), errors=("NoSuchFile: m",)), [], []),
         (session(TENSORRT, CUDA, got=(CUDA,)), [], ["session-tensorrt"]),
         (session(CUDA, got=(CUDA,)), [], []),
+        (SLOW, [], ["session-conv-search"]),
         (session("cpu", got=("cpu",), library="ctranslate2"), [], ["session-device"]),
     ],
 )
