@@ -119,7 +119,7 @@ def main() -> int:
         applied[name] = [*Applied(sets[name], folder, given.cache).problems()]
         shutil.rmtree(folder)
         print(name, *(applied[name] or ["as it must be"]), sep="\n  ", flush=True)
-        write("resolved", {**known("resolved"), "applied": applied}, given.results)
+        write("resolved", {**known("resolved", given.results), "applied": applied}, given.results)
     return int(any(applied.values()))
 
 
