@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the environments are made for Linux"),
     pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc, on Linux"),
 ]
-HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from support.prover import Prover, call
 from support.pythons import find_python
 
 pytestmark = [*environments.REAL_WHEELS, pytest.mark.timeout(600)]
-OLD, NEW = ("535.104.12", "8.0"), ("580.95.05", "8.9")
+OLD = ("535.104.12", "8.0")
 GH200 = {
     "driver": {"version": "570.86.15", "cuda": "12.8"},
     "gpus": [{"name": "NVIDIA GH200 480GB", "compute_capability": "9.0"}],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import random
 import subprocess
@@ -121,7 +120,6 @@ print(most, resource.getrusage(resource.RUSAGE_SELF).ru_utime, file=sys.stderr)
 sys.exit(code)
 """
 """Runs a command and tells its memory itself: what is measured of a child begins with ours."""
-slow = functools.partial(pytest.param, marks=(pytest.mark.slow, pytest.mark.alone))
 MOST_KB = 100_000
 """What a log of any size may take; an interpreter with our modules takes 35,000."""
 

@@ -230,3 +230,14 @@ def test_an_index_need_not_have_every_project_but_one(
     else:
         with pytest.raises(Error, match="index-refused"):
             source.check_found()
+
+
+def test_a_member_that_an_archive_does_not_have_is_named(tmp_path: Path) -> None:
+    with samples.serve() as index:
+        index.files["x"] = {"a.whl": samples.wheel({})}
+        archive, _ = ranges.open_zip(
+            samples.source(f"{index.url}/simple", tmp_path).get_range, f"{index.url}/files/x/a.whl"
+        )
+
+        with pytest.raises(EvidenceError, match=r"nowhere\.txt"):
+            ranges.read_member(archive, "nowhere.txt")
