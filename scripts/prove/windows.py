@@ -44,7 +44,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support.standin_wheels import without_notes
-from support.torch_index import TorchIndex, make_torch
+from support.torch_index import make_torch
 from support.windows_python import WindowsPython, compile_dll, make, prove, windows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,13 +151,12 @@ CONSOLES = (
 MACHINES = {
     "windows-rtx3060-576-cpu-build": ((CPU_BUILD,), "1.26.0", None),
     "windows-rtx3070-522-torch": (("onnxruntime-gpu==1.16.3",), "1.16.3", "2.0.1+cu118"),
-    "windows-rtx5060-576": ((), "1.26.0", "2.7.1+cu128"),
 }
 """Reports of Windows machines: what is installed, what is right for Python 3.11, and the torch.
 
 The second had 1.16.1, which the index does not have any more. Its torch is installed before, and
-must stay; that of the third is wished for. PyPI has no torch for CUDA on Windows: both are small
-stand-ins, from an index of the shape of PyTorch's.
+must stay. PyPI has no torch for CUDA on Windows: that is a small stand-in, from an index of the
+shape of PyTorch's. One that brings CUDA's DLLs is tried by windows_torch.py.
 """
 TORCH_WHEEL = "cp311-cp311-win_amd64"
 LOGS = ("cuda-12-libraries-missing--ort*", "zlibwapi*", "torch-without-this-gpu*")
@@ -340,15 +339,12 @@ class Proof:
         served = self.work / "torch"
         served.mkdir(exist_ok=True)
         wheels = [make_torch(served, "torch", torch, tag=TORCH_WHEEL)] if torch else []
-        python = self.wine.venv(folder, NUMPY, *had, *(wheels if had else ()))
+        python = self.wine.venv(folder, NUMPY, *had, *wheels)
         (folder / ".lock").unlink(missing_ok=True)
         before = without_notes(folder)
         there: list[str | Path] = ["--python", folder, "--facts", facts]
-        near: list[str | Path] = ["--find-links", self.wheels("11" if had and torch else "12")]
-        with TorchIndex(served, (torch or "+none").partition("+")[2]) as index:
-            if torch and not had:
-                there += ["--torch", torch.partition("+")[0], "--torch-index-url", index.base]
-            done = self.fix("--apply", "--yes", "--json", *there, *near)
+        near: list[str | Path] = ["--find-links", self.wheels("11" if torch else "12")]
+        done = self.fix("--apply", "--yes", "--json", *there, *near)
         document = json.loads(done.stdout)
         if done.returncode != 0:
             yield f"apply: exit {done.returncode}, {document.get('error') or document}"
@@ -372,6 +368,8 @@ class Proof:
         page, tongue = name.removeprefix("console ").split(", ")
         environ = {"PYTHONIOENCODING": page, "ORTGPU_FIX_LANG": tongue}
         for capture in sorted(CAPTURES.glob("windows-*")):
+            if not (capture / "facts.json").read_text("utf-8").isascii():
+                continue  # what of it is lost in a page is the owner's own path
             plan = self.fix("--facts", capture / "facts.json", **environ)
             if plan.returncode not in {0, 1, 3}:
                 yield f"{capture.name}: exit {plan.returncode}"
