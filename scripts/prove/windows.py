@@ -161,6 +161,8 @@ shape of PyTorch's. One that brings CUDA's DLLs is tried by windows_torch.py.
 TORCH_WHEEL = "cp311-cp311-win_amd64"
 LOGS = ("cuda-12-libraries-missing--ort*", "zlibwapi*", "torch-without-this-gpu*")
 KILLS = "kills"
+DEEP = 170
+"""Characters of the path of an environment whose files have paths of more than 260."""
 OTHERS = {
     "a driver": "driver",
     "ctrl-c": "interrupted",
@@ -445,7 +447,9 @@ class Proof:
 
     def long_paths(self) -> Iterator[str]:
         """Refuse paths of more than 260 characters, and use them where Windows allows them."""
-        folder = self.work / ("long " * 9).strip() / ("path " * 9).strip() / ("env " * 9).strip()
+        name = ("long path " * 30)[: DEEP - len(windows(self.work))]
+        parts = (name[at : at + 40].strip() for at in range(0, len(name), 40))
+        folder = self.work.joinpath(*parts)
         before = self.prepared(folder)
         apply = ["--apply", "--yes", "--json", *self.near(folder)]
         for allowed, code in (("0", 2), ("1", 0)):
