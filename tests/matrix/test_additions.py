@@ -100,6 +100,17 @@ def test_a_document_that_was_changed_is_refused(key: str, value: object) -> None
     )
 
 
+def test_the_digest_covers_the_day_the_index_and_the_rows() -> None:
+    digests = {
+        added().digest,
+        added(read="2026-11-23").digest,
+        added(index="https://other.example/simple").digest,
+        added(onnxruntime={"build": []}).digest,
+    }
+
+    assert len(digests) == 4
+
+
 def test_a_day_that_is_none_is_refused() -> None:
     with pytest.raises(Error) as caught:
         added(read="today")

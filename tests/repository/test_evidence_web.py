@@ -241,3 +241,21 @@ def test_a_member_that_an_archive_does_not_have_is_named(tmp_path: Path) -> None
 
         with pytest.raises(EvidenceError, match=r"nowhere\.txt"):
             ranges.read_member(archive, "nowhere.txt")
+
+
+def test_a_remote_file_reads_and_seeks_like_a_local_one(tmp_path: Path) -> None:
+    content = _noise(500_000)
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    with samples.serve() as index, path.open("rb") as local:
+        index.files["x"] = {"a": content}
+        far = ranges.RemoteFile(
+            samples.source(f"{index.url}/simple", tmp_path).get_range, f"{index.url}/files/x/a"
+        )
+        for offset, whence, count in [(5, 0, 10), (0, 1, 200_000), (-9, 2, 99), (3, 0, 0)]:
+            assert far.seek(offset, whence) == local.seek(offset, whence)
+            wanted, got = local.read(count), b""
+            while len(got) < len(wanted):
+                got += far.read(count - len(got))
+            assert wanted == got
+            assert local.tell() == far.tell()
