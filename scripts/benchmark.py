@@ -18,10 +18,8 @@ With --record the numbers go into scripts/prove/results/. They mean something on
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -35,12 +33,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ortgpu_fix.data_files import load_table
+from prove.outcomes import known, write
 from prove.site import measure
 from support.site_browser import Asking, chromium, served
 from support.standin_wheels import clean_environment
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "scripts" / "prove" / "results"
 MACHINE = ("--driver", "535.104.12", "--gpu", "A100")
 VERIFYING = "Verifying"
 LINES = (
@@ -445,22 +443,17 @@ def main() -> int:
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(dir=given.work) as folder:
         bench = Bench(Path(folder))
+        uv = subprocess.run([bench.uv, "--version"], check=True, capture_output=True, text=True)
         for kind in given.only:
             getattr(bench, kind)()
     if given.record:
-        date = dt.datetime.now(dt.timezone.utc).date().isoformat()
-        uv = subprocess.run([bench.uv, "--version"], check=True, capture_output=True, text=True)
-        document = {
-            "date": date,
-            "system": f"{platform.platform(terse=True)}, {os.cpu_count()} processors",
+        about = {
+            "processors": os.cpu_count(),
             "load_average_before": round(before, 2),
-            "python": platform.python_version(),
             "uv": uv.stdout.split()[1],
         }
-        path = RESULTS / f"benchmark-{date}.json"
-        known = json.loads(path.read_text())["rows"] if path.exists() else {}
-        text = json.dumps(document | {"rows": known | bench.rows}, indent=1)
-        path.write_text(text + "\n")
+        rows = known("benchmark").get("rows", {}) | bench.rows
+        write("benchmark", {**about, "rows": rows})
     return 0
 
 
