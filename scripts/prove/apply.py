@@ -124,8 +124,8 @@ class Workshop(Prover):
         super().__init__(work, keep=False)
         here = f"{sys.version_info[0]}.{sys.version_info[1]}"
         self.program = self.environment("tool", here)
-        """The interpreter that has ortgpu-fix, and pip."""
-        self.install(self.program, ROOT, "pip")
+        """The interpreter that has ortgpu-fix."""
+        self.install(self.program, ROOT)
 
     def facts(self, machine: Machine) -> Path:
         """Write the facts of `machine` and return the file."""

@@ -53,7 +53,7 @@ from ortgpu_fix.cli.commands import plan
 from ortgpu_fix.matrix.load import load_matrix as read_matrix
 from ortgpu_fix.plan.model import Plan
 from ortgpu_fix.resolve.opened import plan_for
-from prove.outcomes import DATE, RESULTS, known, write
+from prove.outcomes import DATE, RESULTS, commit, known, write
 from support.standin_wheels import clean_environment, find_uv
 
 APPLICATIONS = """
@@ -316,15 +316,6 @@ def judge(one: Resolved) -> tuple[str, list[str], Counter[str]]:
         judged = JudgedSet(one, functools.partial(ask, folder=Path(temporary)))
         wrong = [*judged.wrong()]
     return one.name, wrong, judged.seen
-
-
-def commit() -> str:
-    """Return the commit that is judged, with a + where something is not committed."""
-    argv = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
-    done = subprocess.run(
-        argv, capture_output=True, text=True, check=True, cwd=Path(__file__).parent
-    )
-    return done.stdout.strip()
 
 
 def main() -> int:

@@ -5,15 +5,14 @@
 Each row gets a fresh environment with magika and the CPU build, one release behind, and
 `ortgpu-fix --apply` for a driver 580 and an A100; then one ordinary thing is done with the real
 tool. A program asks for a CUDA session: either the set is still there, or the loader says on
-standard error what came, and `ortgpu-fix --apply --offline` brings it back, or says which package
-wants the newer one and leaves it. Where a tool has taken
-the loader away with all that its lock does not name, nothing is left that could speak: then the
-plan has named the tool and the lines that keep the set (`told before`), and with these lines it
-stays. There is no GPU: the driver is a stand-in
-that says so, so that the provider loads its libraries and stops there. Needs Linux, uv, gcc and a
-network, and downloads about 3 GB. The dated result goes to scripts/prove/results/; the exit code is
-1 where a row ends in silence, or where the way back takes more than two seconds, by the clock and
-of the processors: others may be at work meanwhile.
+standard error what came, and `ortgpu-fix --apply --offline` brings it back, or leaves it, where a
+package wants the newer one, and names the flag that it needs. Where a tool has taken the loader
+away with all that its lock does not name, nothing is left that could speak: then the plan has named
+the tool and the lines that keep the set (`told before`), and with these lines it stays. There is no
+GPU: the driver is a stand-in that says so, so that the provider loads its libraries and stops
+there. Needs Linux, uv, gcc and a network, and downloads about 3 GB. The dated result goes to
+scripts/prove/results/; the exit code is 1 where a row ends in silence, or where the way back takes
+more than two seconds, by the clock and of the processors: others may be at work meanwhile.
 """
 
 from __future__ import annotations
