@@ -96,6 +96,7 @@ def test_elf_links_search_paths_and_symbols() -> None:
         search="$ORIGIN:/usr/local/cuda-12.2/lib",
         imports={"libcublas.so.12": ["cublasCreate_v2"], "": ["plain"]},
         exports=["GetProvider"],
+        local=["helper"],
     )
 
     native = elf.read(data)
@@ -215,6 +216,12 @@ def test_dll_imports_delayed_imports_and_exports() -> None:
     assert native.delayed == ("cudnn64_9.dll",)
     assert native.imports["cudnn64_9.dll"] == ("cudnnCreate",)
     assert native.exports == {"cublasCreate_v2", "cublasDestroy_v2"}
+
+
+def test_imports_in_the_address_table_alone_are_read() -> None:
+    data = samples.dll(imports={"cublasLt64_12.dll": ["cublasLtCreate"]}, lookup=False)
+
+    assert pe.read(data).imports == {"cublasLt64_12.dll": ("cublasLtCreate",)}
 
 
 def test_a_dll_for_arm64_is_read_and_one_of_32_bits_is_not() -> None:

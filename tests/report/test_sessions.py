@@ -151,6 +151,13 @@ def test_what_was_not_observed_and_which_commands_there_are() -> None:
         {"words": ["python3"], "option": None},
     ]
     assert found["commands"] == []
+    said = [row.text for row in program_sections(bare, EN)[0].rows]
+    assert said[-2:] == [
+        "Not observed: python3 -I (-I ignores PYTHONPATH)",
+        "Not observed: python3 (started with other environment variables)",
+    ]
+    many = replace(bare, seen=replace(SEEN, unobserved=unseen * 3))
+    assert program_sections(many, EN)[0].rows[-1].text == "(+1)"
     whole = replace(bare, measure="c", diagnose="b", instead="a")
     assert program_json(whole, EN)["commands"] == ["a", "b", "c"]
 

@@ -27,7 +27,7 @@ from ortgpu_fix.evidence.wheels import EvidenceError
 from ortgpu_fix.guests.update import nvidia, plugins
 from ortgpu_fix.guests.update.index_source import IndexSource
 from ortgpu_fix.guests.update.nvidia import DISTRIBUTIONS
-from ortgpu_fix.guests.update.onnxruntime import tensorrt_library
+from ortgpu_fix.guests.update.onnxruntime import builds, tensorrt_library
 from ortgpu_fix.guests.update.reader import Reader, ReadingCache
 from ortgpu_fix.guests.update.update import MatrixReader
 from ortgpu_fix.index.client import Index
@@ -167,7 +167,7 @@ def index() -> Iterator[samples.Index]:
         }
         served.files["torchvision"] = {
             f"torchvision-0.22.0-cp311-cp311-{LINUX}.whl": samples.wheel(
-                {}, requires=["torch==2.7.0"]
+                {}, requires=["numpy", "torch==2.7.0"]
             )
         }
         served.files |= _plugins()
@@ -294,6 +294,23 @@ def _tensorrt_of(folder: Path, provider: str, content: bytes) -> str | None:
         served.files = {"onnxruntime-gpu": {name: wheel}}
         reader = _reader(served, folder)
         return tensorrt_library(reader, *reader.wheels("onnxruntime-gpu"))
+
+
+def test_the_providers_of_one_build_have_about_one_size(
+    index: samples.Index, tmp_path: Path
+) -> None:
+    provider = samples.elf(links=["libcublas.so.12"], extra=bytes(10_000))
+    first, wheel = _onnxruntime("1.27.0", LINUX, provider, PROVIDER)
+
+    def build_with(other: bytes) -> list[str]:
+        _, second = _onnxruntime("1.27.0", LINUX, other, PROVIDER)
+        index.files["onnxruntime-gpu"] = {first: wheel, first.replace("cp311", "cp312"): second}
+        reader = _reader(index, tmp_path / str(len(other)))
+        return [wheel.python for build in builds(reader, 1) for wheel, _ in build.wheels]
+
+    assert build_with(provider + bytes(90)) == ["cp311", "cp312"]
+    with pytest.raises(EvidenceError, match="differ in size"):
+        build_with(provider + bytes(200))
 
 
 def test_plugins_and_the_onnxruntime_beside_them(index: samples.Index, tmp_path: Path) -> None:

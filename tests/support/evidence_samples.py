@@ -36,9 +36,9 @@ def fatbin(*entries: bytes) -> bytes:
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
-def elf_symbol(*, name_at: int) -> bytes:
+def elf_symbol(*, name_at: int, info: int = 0x12) -> bytes:
     """Return the entry of an exported symbol whose name lies at `name_at` in the strings."""
-    return struct.pack("<IBBHQQ", name_at, 0x12, 0, 7, 0x1000, 8)
+    return struct.pack("<IBBHQQ", name_at, info, 0, 7, 0x1000, 8)
 
 
 def elf(
@@ -48,6 +48,7 @@ def elf(
     search: str = "",
     imports: Mapping[str, Sequence[str]] | None = None,
     exports: Sequence[str] = (),
+    local: Sequence[str] = (),
     extra: bytes = b"",
 ) -> bytes:
     """Return a 64-bit ELF shared library; imports are versioned (`library -> symbols`).
@@ -62,8 +63,8 @@ def elf(
         strings.extend(text.encode() + b"\0")
         return at
 
-    symbols = [bytes(24)]
-    versions = [0]
+    symbols = [bytes(24), *(elf_symbol(name_at=string(symbol), info=2) for symbol in local)]
+    versions = [0] * len(symbols)
     needed_versions = bytearray()
     for number, (library, names) in enumerate(imports.items()):
         for symbol in names:
@@ -124,8 +125,12 @@ def dll(
     extra: bytes = b"",
     code: bytes = b"",
     machine: int = 0x8664,
+    lookup: bool = True,
 ) -> bytes:
-    """Return a 64-bit DLL: a section with everything, and one with the GPU `code` if there is."""
+    """Return a 64-bit DLL: a section with everything, and one with the GPU `code` if there is.
+
+    Without `lookup` its imports stand in the address table alone, as some linkers write them.
+    """
     base = 0x1000
     data = bytearray()
 
@@ -143,7 +148,9 @@ def dll(
         return put(struct.pack(f"<{len(hints) + 1}Q", *hints, 0))
 
     rows = [
-        struct.pack("<IIIII", thunks(symbols), 0, 0, text(library), 0)
+        struct.pack(
+            "<IIIII", thunks(symbols) if lookup else 0, 0, 0, text(library), thunks(symbols)
+        )
         for library, symbols in (imports or {}).items()
     ]
     import_at = put(b"".join(rows) + bytes(20))

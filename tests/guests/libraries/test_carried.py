@@ -81,6 +81,9 @@ def test_a_program_in_bin_has_its_libraries_in_lib(tmp_path: Path) -> None:
 
     assert find_carried(tmp_path / "bin" / "app", LINUX).file == tmp_path / "lib" / SO
 
+    write(tmp_path, {f"bin/{SO}": PROVIDER})
+    assert find_carried(tmp_path / "bin" / "app", LINUX).file == tmp_path / "bin" / SO
+
 
 @pytest.mark.parametrize(
     ("files", "code"),
