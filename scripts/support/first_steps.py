@@ -30,7 +30,6 @@ PIP = (
 """The wheel that a venv without ensurepip gets, and its sha256."""
 NOT_COPIED = (
     ".git",
-    ".mutants",
     ".venv*",
     ".*_cache",
     ".hypothesis",
