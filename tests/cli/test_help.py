@@ -80,6 +80,7 @@ def test_the_short_help_fits_a_screen(language: Any, command: str | None) -> Non
 
     assert len(lines) <= 24
     assert lines[0].endswith(("]", "COMMAND ...")), "the usage"
+    assert lines[-2].startswith(("Example: ortgpu-fix", "示例：ortgpu-fix"))
     assert "ortgpu-fix help" in lines[-1]
     assert {*flags_in(said)} == {*TABLE["commands"][command or "plan"]["short"]}
 

@@ -40,6 +40,7 @@ def test_a_log_that_tells_something() -> None:
     assert "also:   cuda-provider-not-created" in text
     assert "fix:    Install nvidia-cudnn-cu12" in text
     assert "ask:    which driver and GPU are used?" in text
+    assert "ortgpu-fix --apply" not in text  # the one command for this machine comes at the end
 
 
 def test_what_the_machine_says_and_the_one_command_come_with_it() -> None:

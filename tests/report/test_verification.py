@@ -46,6 +46,21 @@ def test_evidence_libraries_and_notes_are_shown() -> None:
     )
 
 
+def test_libraries_of_an_environment_are_listed_below_its_site_packages() -> None:
+    names = ("libcudnn.so.9", "libcudnn_ops.so.9")
+    libraries = tuple(
+        LoadedLibrary(name=name, path=f"/v/lib/python3.11/site-packages/nvidia/cudnn/lib/{name}")
+        for name in names
+    )
+    found = Verification(verdict="works", libraries=libraries)
+
+    assert plain(verification_sections(found, EN)).endswith(
+        "Libraries loaded from /v/lib/python3.11/site-packages\n"
+        "  libcudnn.so.9      nvidia/cudnn/lib/libcudnn.so.9\n"
+        "  libcudnn_ops.so.9  nvidia/cudnn/lib/libcudnn_ops.so.9"
+    )
+
+
 def test_after_a_change_details_are_left_out_unless_something_is_wrong() -> None:
     library = LoadedLibrary(name="a.so", path="/x/a.so")
 

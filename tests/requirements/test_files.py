@@ -46,6 +46,7 @@ LINES = {
     ],
     "NumPy>1\nnumpy<2": ["NumPy>1", "numpy<2"],
     "# numpy\n\n   # numpy\n": [],
+    "--prefer-binary\n--no-index\n--require-hashes": [],
     "--pre\n  --find-links ./numpy\n-i https://example.invalid/simple\n--only-binary numpy": [],
     ".\n.[gpu]\n-e .\n-e ./numpy\n--editable=../numpy\n./numpy\n../numpy\n~/numpy\n/numpy": [],
     "libs/numpy\nC:\\\\numpy\\\\n.whl\n.\\\\numpy\nnumpy.whl\nnumpy.zip\nhttp://[/n.whl": [],

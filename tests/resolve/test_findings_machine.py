@@ -108,6 +108,16 @@ def test_a_driver_library_of_another_release_that_works_is_worth_knowing() -> No
     )
 
 
+def test_gpus_that_mig_divides_are_named() -> None:
+    driver, sources = {"version": "535.104.12"}, {"mig": "nvml: on for GPU 0, 2"}
+
+    (found,) = [
+        row for row in planned(with_driver(driver, sources=sources)).findings if row.code == "mig"
+    ]
+
+    assert (found.severity, values_of(found)) == ("info", {"gpus": "0, 2"})
+
+
 @pytest.mark.parametrize(
     ("value", "left"),
     [("", 0), ("2,0", 0), ("0", 1), ("0,-1,1", 1), ("GPU-8f6a1b", None)],
