@@ -169,6 +169,8 @@ def test_forget(changed: Stand, command: Command) -> None:
         0,
         "Deleted the backup (0 B); there is nothing left to undo\n",
     )
+    document = json.loads(command("undo", "--forget", "--json", *python).stdout)
+    assert document == {"schema": 1, "forgotten": True, "freed": 0}
 
 
 def test_what_was_changed_since_is_undone_on_request_alone(

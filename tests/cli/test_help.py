@@ -111,6 +111,7 @@ def test_each_has_its_own(
         (["--drivr", "535"], "did you mean `--driver`?", "您是否想用 `--driver`"),
         (["verfy"], "did you mean `verify`?", "您是否想用 `verify`"),
         (["--gpu"], "`--gpu` needs a value", "`--gpu` 缺少值"),
+        (["--apply=yes"], "`--apply` takes no value", "`--apply` 不接受值"),
         (["diff", "old", ""], "`diff` needs a value", "`diff` 缺少值"),
     ],
 )

@@ -225,6 +225,10 @@ def test_new_releases_of_a_distribution_come_with_their_files_and_code() -> None
             "build[0].wheels[0].requires[0]: cannot be ",
         ),
         (
+            {"onnxruntime": {"build": [{**ORT, "requires": ["numpy @ https://a.invalid/n.whl"]}]}},
+            "build[0].wheels[0].requires[0]: cannot be 'numpy @ ",
+        ),
+        (
             {"nvidia": {"distribution": [cublas("12.9", size=10**15)]}},
             "distribution[0].releases[0].size: cannot be '1000000000000000'",
         ),
