@@ -174,7 +174,8 @@ def conflict_findings(situation: Situation, best: Candidate, changes: Changes) -
     coming += [
         Package(name=companion.name, version=companion.version) for companion in changes.companions
     ]
-    unmet = consequences(situation.environment, changes.uninstall, coming).unmet
+    along = situation.moving_with_torch if TORCH in {package.name for package in coming} else ()
+    unmet = consequences(situation.environment, {*changes.uninstall, *along}, coming).unmet
     who = [Wanting(Named(each.by, each.version), each.text) for each in unmet]
     if nearest_pin(best.version, situation) is None:
         who += _ignored_demands(CPU_BUILD, SpecifierSet(f"=={best.version}"), situation)

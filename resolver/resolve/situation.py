@@ -19,7 +19,8 @@ from .onnxruntime_installed import InstalledOnnxRuntime, find_onnxruntime
 from .options import PlanOptions
 from .torch_installed import InstalledTorch, installed_torch_of, with_known_requirements
 
-OF_TORCH = frozenset({TORCH, *DOMAIN_LIBRARIES, "cuda-toolkit"})
+_TOOLKIT = "cuda-toolkit"
+OF_TORCH = frozenset({TORCH, *DOMAIN_LIBRARIES, _TOOLKIT})
 
 
 class Situation(NamedTuple):
@@ -55,6 +56,15 @@ class Situation(NamedTuple):
     def demanded(self, name: str) -> tuple[Demand, ...]:
         """Return what is required of the distribution `name`."""
         return self.demands.get(name, ())
+
+    @property
+    def moving_with_torch(self) -> frozenset[str]:
+        """Return torch, its domain libraries, and a `cuda-toolkit` that torch alone requires.
+
+        Each release of torch requires its own of that, whose extras pin NVIDIA's wheels.
+        """
+        askers = {demand.distribution for demand in self.environment.demanded(_TOOLKIT)}
+        return OF_TORCH if askers == {TORCH} else OF_TORCH - {_TOOLKIT}
 
     @property
     def installed_release(self) -> str | None:

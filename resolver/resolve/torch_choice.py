@@ -87,12 +87,9 @@ def torch_of_lines(options: PlanOptions, facts: Facts) -> str:
 
 
 def without_torch(situation: Situation) -> Situation:
-    """Return `situation` without torch, torchvision and torchaudio: nothing requires them."""
-    staying = [
-        package
-        for package in situation.facts.packages
-        if package.name not in {TORCH, *DOMAIN_LIBRARIES}
-    ]
+    """Return `situation` without torch and what goes with it: nothing requires them."""
+    leaving = situation.moving_with_torch
+    staying = [package for package in situation.facts.packages if package.name not in leaving]
     options = situation.options._replace(torch="keep")
     return changed(
         situation, facts=situation.facts._replace(packages=tuple(staying)), options=options
@@ -216,7 +213,8 @@ def _tried(build: TorchBuild, situation: Situation) -> tuple[Situation, dict[str
     for demand in refusing_release(wheels[TORCH].version, situation):
         return reason("demand-conflict", by=demand.by, requires=demand.of(TORCH))
     replaced = [Package(name=name, version=wheel.version) for name, wheel in wheels.items()]
-    staying = [package for package in situation.facts.packages if package.name not in wheels]
+    leaving = situation.moving_with_torch
+    staying = [package for package in situation.facts.packages if package.name not in leaving]
     facts = situation.facts._replace(packages=(*staying, *replaced))
     return changed(situation, facts=facts), wheels
 

@@ -254,6 +254,26 @@ def test_torch_moves_to_the_nearest_build_that_fits(
     assert selected(made)["onnxruntime-gpu"] == ort
 
 
+def test_the_toolkit_that_torch_alone_requires_moves_with_it() -> None:
+    """As PyPI's: `cuda-toolkit` pins the wheels of its extras, for each torch to other versions."""
+    lines = ["cuda-toolkit[cublas]==13.0.2", "nvidia-cudnn-cu13==9.19.0.56"]
+    torch = {"name": "torch", "version": "2.11.0", "requires": lines}
+    extra = 'nvidia-cublas==13.1.0.3.*; extra == "cublas"'
+    toolkit = {"name": "cuda-toolkit", "version": "13.0.2", "requires": [extra]}
+    wheels = ("nvidia-cublas 13.1.0.3", "nvidia-cudnn-cu13 9.19.0.56")
+
+    made = plan(torch, toolkit, *wheels, torch="==2.14.0", driver="580")
+
+    assert wheel(made) == ("2.14.0", "pypi")
+    assert wheel(made, "nvidia-cublas") == ("13.1.1.3", "pypi")
+    assert selected(made)["onnxruntime-gpu"] == "1.31.1"
+    assert not made.needs
+    assert "would-conflict" not in codes(made)
+    other = {"name": "other", "version": "1", "requires": ["cuda-toolkit[cublas]==13.0.2"]}
+    held = plan(torch, toolkit, *wheels, other, torch="==2.14.0", driver="580")
+    assert wheel(held) == ("2.14.0+cu126", f"{INDEX}/cu126")
+
+
 def test_a_torch_that_fits_does_not_move() -> None:
     made = plan("torch 2.10.0", "torchvision 0.25.0", "onnxruntime-gpu 1.26.0", torch="match")
 
