@@ -22,13 +22,20 @@ RESULTS = Path(__file__).parent / "results"
 
 @functools.cache  # before a result is written into its tree
 def commit() -> str:
-    """Return the commit that is proved, `-dirty` where files were edited; empty outside git."""
-    words = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    words += ["--exclude=*", "--abbrev=12"]
+    """Return the commit that is proved, `-dirty` where files were edited; empty outside git.
+
+    Results that were recorded since are no edit.
+    """
+    words = ["git", "-C", str(RESULTS.parents[2])]
+    edits = ["status", "--porcelain", "-uno", "--", ".", ":(exclude)scripts/prove/results"]
     try:
-        return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+        name, edited = (
+            subprocess.run([*words, *more], capture_output=True, text=True, check=False).stdout
+            for more in (["rev-parse", "--short=12", "HEAD"], edits)
+        )
     except OSError:
         return ""
+    return name.strip() + "-dirty" * bool(edited)
 
 
 def write(proof: str, document: Mapping[str, Any], results: Path = RESULTS) -> Path:
