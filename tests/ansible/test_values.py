@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -138,11 +139,18 @@ class Module:
         self.answer: dict[str, Any] = {}
 
     def run_command(
-        self, argv: list[str], environ_update: dict[str, str] | None = None
+        self,
+        argv: list[str],
+        environ_update: dict[str, str] | None = None,
+        *,
+        handle_exceptions: bool = True,
     ) -> tuple[int, str, str]:
         if "venv" in argv:  # the place for the program
             (Path(argv[-1]) / "lib" / "python3.11").mkdir(parents=True)
             return 0, "", ""
+        if not handle_exceptions:  # as Ansible's, it raises OSError then
+            done = subprocess.run(argv, capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout, done.stderr
         self.ran.append(argv)
         self.environ |= environ_update or {}
         code, document = self.documents.pop(0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -93,10 +92,10 @@ class Program:
         if os.path.exists(uv):
             os.chmod(uv, 0o700)
             try:
-                works = subprocess.run([uv, "--version"], capture_output=True, check=False)
-            except OSError:
-                works = None
-            if works is None or works.returncode != 0:
+                code = self.module.run_command([uv, "--version"], handle_exceptions=False)[0]
+            except OSError:  # a program of another processor
+                code = None
+            if code != 0:
                 os.remove(uv)
 
     def _find_python(self):
