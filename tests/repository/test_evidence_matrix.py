@@ -66,7 +66,13 @@ def _cublas(version: str, exports: list[str], code: bytes = GENERAL) -> tuple[st
 
 
 def _onnxruntime(
-    version: str, platform: str, provider: bytes, suffix: str, tensorrt: bytes | None = None
+    version: str,
+    platform: str,
+    provider: bytes,
+    suffix: str,
+    tensorrt: bytes | None = None,
+    *,
+    numpy: str = "numpy>=1.21.6",
 ) -> tuple[str, bytes]:
     members: dict[str, bytes | str] = (
         {}
@@ -78,7 +84,7 @@ def _onnxruntime(
         "onnxruntime/capi/build_and_package_info.py": "cuda_version = '12.8'\n",
         f"onnxruntime/capi/{suffix}": provider,
     }
-    requires = ["numpy>=1.21.6", 'nvidia-cufft-cu13~=12.0; extra == "cuda"']
+    requires = [numpy, 'nvidia-cufft-cu13~=12.0; extra == "cuda"']
     name = f"onnxruntime_gpu-{version}-cp311-cp311-{platform}.whl"
     return name, samples.wheel(members, requires=requires)
 
@@ -311,6 +317,26 @@ def test_the_providers_of_one_build_have_about_one_size(
     assert build_with(provider + bytes(90)) == ["cp311", "cp312"]
     with pytest.raises(EvidenceError, match="differ in size"):
         build_with(provider + bytes(200))
+
+
+def test_a_wheel_that_requires_something_else_says_so(index: samples.Index, tmp_path: Path) -> None:
+    files = index.files["onnxruntime-gpu"]
+    provider = samples.elf(links=["libcublas.so.12"], extra=GENERAL)
+    for python, numpy in (
+        ("cp310", "numpy>=1.21.6"),
+        ("cp311", "numpy>=1.21.6"),
+        ("cp312", "numpy>=1.26"),
+    ):
+        name, content = _onnxruntime("1.27.0", LINUX, provider, PROVIDER, numpy=numpy)
+        files[name.replace("cp311", python)] = content
+    _run(index, tmp_path, "onnxruntime")
+
+    [row] = [row for row in _read(tmp_path, "onnxruntime")["build"] if row["version"] == "1.27.0"]
+    assert row["requires"] == ["numpy>=1.21.6"]
+    wheels: Any = row["wheels"]
+    assert [(wheel["python"], wheel.get("requires")) for wheel in wheels] == [
+        *(("cp310", None), ("cp311", None), ("cp312", ["numpy>=1.26"])),
+    ]
 
 
 def test_plugins_and_the_onnxruntime_beside_them(index: samples.Index, tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ def test_a_provider_without_readable_code_has_that_of_the_nearest(provider: obje
     assert row.preload_dlls is (like.preload_dlls if provider is None else False)
 
 
+def test_a_provider_with_ptx_alone_has_its_own_code() -> None:
+    build: dict[str, Any] = {"distribution": "onnxruntime-gpu", "version": "1.24.0", "cuda": "12.4"}
+    build |= {"provider": {**PROVIDER, "sass": [], "ptx": ["7.0"]}}
+    facts = synthetic.facts("onnxruntime-gpu 1.24.0", onnxruntime=build)
+    row = with_installed_releases(facts, MATRIX, PlanOptions())[0].builds[0]
+
+    assert (row.sass, row.ptx) == ((), ("7.0",))
+
+
 @pytest.mark.parametrize(
     ("version", "cuda", "like"),
     [
