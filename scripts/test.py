@@ -44,7 +44,7 @@ def install() -> None:
     first_steps.make_venv(VENV, anew=True)
     first_steps.install(PYTHON, "--upgrade", "pip>=25.1")
     groups = [f"--group={ROOT / 'pyproject.toml'}:{name}" for name in ("dev", "ansible")]
-    first_steps.install(PYTHON, *groups)
+    first_steps.install(PYTHON, "--no-compile", *groups)  # most of it nobody imports
     shutil.rmtree(ROOT / "dist", ignore_errors=True)
     run(PYTHON, "-m", "build", "--outdir", "dist", ".")
     [wheel] = (ROOT / "dist").glob("*.whl")
