@@ -130,7 +130,8 @@ def prove(prover: Prover, name: str, case: Case) -> None:
         describe(site, row)
     plans = {driver: prover.tool(python, "--dry-run", driver=driver) for driver in DRIVERS}
     found = tuple(
-        None if "--allow conflicts" in plan["needs"] else selected(plan) for plan in plans.values()
+        None if "--allow conflicts" in plan.get("needs", ()) else selected(plan)
+        for plan in plans.values()
     )
     prover.say("plans", name, good=found == case.releases, releases=found)
     plan = plans[case.driver]
