@@ -185,9 +185,14 @@ def test_both_orders_with_torch_where_there_is_no_gpu(venv: Path, plant: Plant, 
     assert [order for order, _ in found.orders] == ["first", "last"]
 
 
-def test_a_torch_for_the_cpu_is_not_imported(venv: Path, plant: Plant, site: Path) -> None:
+@pytest.mark.parametrize("version", ["__version__ = '2.10.0+cpu'\ncuda = None\n", None])
+def test_a_torch_for_the_cpu_or_without_a_version_is_not_imported(
+    venv: Path, plant: Plant, site: Path, version: str | None
+) -> None:
     plant()
-    log = plant_torch(site, "__version__ = '2.10.0+cpu'\ncuda = None\n")
+    log = plant_torch(site, version or "")
+    if version is None:
+        log.with_name("version.py").unlink()
 
     found = check(venv)
 

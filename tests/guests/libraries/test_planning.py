@@ -46,6 +46,7 @@ def test_what_a_program_carries_is_what_is_installed(
         ("1.26.0", None, None),
         ("1.26.2", None, "1.26.0"),
         ("1.25.0", "12", "1.23.0"),
+        ("1.31.0", "11", "1.18.0"),
         ("1.17.0", "11", None),
     ],
 )

@@ -90,7 +90,8 @@ def test_a_file_that_was_changed_is_left_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "manifest", ["no JSON", '{"files": 1}', '{"files": [{"name": "../x", "sha256": "0"}]}']
+    "manifest",
+    ["no JSON", '{"files": 1}', '{"files": [{}]}', '{"files": [{"name": "../x", "sha256": "0"}]}'],
 )
 def test_a_manifest_that_is_not_ours_removes_nothing(tmp_path: Path, manifest: str) -> None:
     into = tmp_path / "libraries"
