@@ -140,6 +140,12 @@ def cublas(made: FleetPlan) -> dict[str, str]:
     }
 
 
+def test_of_the_versions_that_platforms_share_the_newest_is_taken() -> None:
+    made = two_platforms(["13.0.9", "13.0.10", "13.0.11"], ["13.0.9", "13.0.10"])
+
+    assert cublas(made) == {"linux_aarch64": "13.0.10", "linux_x86_64": "13.0.10"}
+
+
 def test_platforms_without_a_common_version_have_their_own() -> None:
     made = two_platforms(["13.0.2", "13.0.5"], ["13.0.4"])
 
