@@ -376,7 +376,7 @@ PAGE = f'{{"files": [{{"filename": "a-1-py3-none-any.whl", "url": "{FILE}"}}]}}'
 
 
 def test_a_page_is_asked_for_once(network: Network) -> None:
-    network.answers = [answer(503), answer(body=PAGE, Content_Type=JSON)]
+    network.answers = [answer(504), answer(body=PAGE, Content_Type=JSON)]
     asked = index(0, index_url="https://me:pw@example.org/simple/")
 
     for _ in range(2):

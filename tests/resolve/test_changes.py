@@ -45,6 +45,15 @@ def changes(
     return changes_for(make_candidate(build, here), here)
 
 
+def test_a_requirement_that_comes_is_something_to_do() -> None:
+    found = changes(GPU, *ORDINARY, system=SYSTEM)._replace(
+        install=(), uninstall=(), companions=(), requires=()
+    )
+
+    assert not found
+    assert found._replace(requires=("flatbuffers",))
+
+
 @pytest.mark.parametrize(
     ("library", "version", "gpu", "serves"),
     [

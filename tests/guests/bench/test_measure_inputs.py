@@ -29,6 +29,13 @@ def tried(*rows: Row, **given: list[int]) -> list[dict[str, list[int]]]:
 IMAGE = Row("images", ["batch", 3, "height", "width"])
 
 
+def test_the_sizes_of_an_image_that_models_are_most_often_made_for_are_tried_first() -> None:
+    found = tried(IMAGE)
+
+    assert [each["images"][2:] for each in found[:2]] == [[224, 224], [640, 640]]
+    assert all(len(each["images"]) == len(IMAGE.shape) for each in found)
+
+
 def test_a_decoder_with_a_cache() -> None:
     """As exporters name it: the mask is as long as what came before and what is new."""
     past = [Row(f"past.{at}", ["batch", 8, "past_length", 64]) for at in ("key", "value")]
