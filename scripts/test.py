@@ -2,7 +2,7 @@
 
 Needs Python 3.10 or newer and a package index; brings everything else into `.venv-test`.
 
-    python3 scripts/test.py            the fast tests: five minutes on two cores, 0.7 GB
+    python3 scripts/test.py            the fast tests: six minutes on two cores, 0.7 GB
     python3 scripts/test.py --all      the gate: also the coverage of the core, and real wheels
 """
 

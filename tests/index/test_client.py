@@ -180,10 +180,13 @@ def test_an_answer_that_is_none(
 
 @pytest.fixture
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long was waited, each time."""
+    """How long was waited, each time; a thread of another test waits as it did."""
     seconds: list[float] = []
+    mine, really_wait = threading.get_ident(), threading.Event.wait
 
-    def wait(_: object, timeout: float) -> bool:
+    def wait(event: threading.Event, timeout: float | None = None) -> bool:
+        if timeout is None or threading.get_ident() != mine:
+            return really_wait(event, timeout)
         seconds.append(timeout)
         return False
 
