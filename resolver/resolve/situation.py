@@ -59,12 +59,12 @@ class Situation(NamedTuple):
 
     @property
     def moving_with_torch(self) -> frozenset[str]:
-        """Return torch, its domain libraries, and a `cuda-toolkit` that torch alone requires.
+        """Return `cuda-toolkit` where torch alone requires it, else nothing.
 
         Each release of torch requires its own of that, whose extras pin NVIDIA's wheels.
         """
         askers = {demand.distribution for demand in self.environment.demanded(_TOOLKIT)}
-        return OF_TORCH if askers == {TORCH} else OF_TORCH - {_TOOLKIT}
+        return frozenset({_TOOLKIT} if askers == {TORCH} else ())
 
     @property
     def installed_release(self) -> str | None:

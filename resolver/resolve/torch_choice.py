@@ -87,8 +87,8 @@ def torch_of_lines(options: PlanOptions, facts: Facts) -> str:
 
 
 def without_torch(situation: Situation) -> Situation:
-    """Return `situation` without torch and what goes with it: nothing requires them."""
-    leaving = situation.moving_with_torch
+    """Return `situation` without torch and what moves with it: nothing requires them."""
+    leaving = {TORCH, *DOMAIN_LIBRARIES, *situation.moving_with_torch}
     staying = [package for package in situation.facts.packages if package.name not in leaving]
     options = situation.options._replace(torch="keep")
     return changed(
@@ -213,7 +213,7 @@ def _tried(build: TorchBuild, situation: Situation) -> tuple[Situation, dict[str
     for demand in refusing_release(wheels[TORCH].version, situation):
         return reason("demand-conflict", by=demand.by, requires=demand.of(TORCH))
     replaced = [Package(name=name, version=wheel.version) for name, wheel in wheels.items()]
-    leaving = situation.moving_with_torch
+    leaving = wheels.keys() | situation.moving_with_torch
     staying = [package for package in situation.facts.packages if package.name not in leaving]
     facts = situation.facts._replace(packages=(*staying, *replaced))
     return changed(situation, facts=facts), wheels

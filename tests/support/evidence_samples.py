@@ -148,9 +148,7 @@ def dll(
         return put(struct.pack(f"<{len(hints) + 1}Q", *hints, 0))
 
     rows = [
-        struct.pack(
-            "<IIIII", thunks(symbols) if lookup else 0, 0, 0, text(library), thunks(symbols)
-        )
+        struct.pack("<IIIII", (at := thunks(symbols)) * lookup, 0, 0, text(library), at)
         for library, symbols in (imports or {}).items()
     ]
     import_at = put(b"".join(rows) + bytes(20))
